@@ -1,0 +1,43 @@
+# `make` alone lists the targets. Everything happens in .venv; nothing is registered outside this folder.
+
+.DEFAULT_GOAL := help
+.PHONY: help lab test unit bench doctor format clean
+
+# Any Python 3 runs tools/bootstrap.py, which looks for one that is new enough. PYTHON names one by hand.
+BOOTSTRAP = for python in "$${PYTHON:-python3}" python3 python python3.14 python3.13 python3.12 python3.11; do \
+	"$$python" -c 'import sys; sys.exit(sys.version_info < (3, 7))' 2>/dev/null && exec "$$python" tools/bootstrap.py $(1); \
+	done; echo "No Python was found. Install Python 3.11 or newer, then run the same command again." >&2; exit 1
+RUN = .venv/bin/python
+
+help: ## list the targets
+	@sed -n 's/^\([a-z]*\):.*## /  make \1	/p' Makefile | expand -t 16
+
+lab: ## set up what is missing and open the course in JupyterLab
+	@$(call BOOTSTRAP)
+	@$(RUN) -m lntutor lab
+
+test: ## lint and run every test: units, notebooks, a real browser
+	@$(call BOOTSTRAP,--dev)
+	@$(RUN) tools/install_browser.py
+	@$(RUN) tools/check.py
+
+unit: ## lint and run the quick tests only
+	@$(call BOOTSTRAP,--dev)
+	@$(RUN) tools/check.py -m "not notebook and not browser"
+
+bench: ## run every benchmark, one after the other
+	@$(call BOOTSTRAP)
+	@for script in benchmarks/[a-z]*.py; do echo "== $$script"; $(RUN) "$$script" || exit 1; done
+
+doctor: ## check the installation, one line a finding
+	@$(call BOOTSTRAP)
+	@$(RUN) -m lntutor doctor
+
+format: ## mend lint and format where that can be done by a tool
+	@$(call BOOTSTRAP,--dev)
+	@$(RUN) -m ruff check --fix .
+	@$(RUN) -m ruff format .
+
+clean: ## remove .venv, caches and test screenshots
+	@rm -rf .venv build dist *.egg-info site .pytest_cache .ruff_cache .hypothesis tests/browser/screenshots
+	@find . -type d \( -name __pycache__ -o -name .ipynb_checkpoints \) -prune -exec rm -rf {} +

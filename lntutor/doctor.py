@@ -1,0 +1,220 @@
+"""`python -m lntutor doctor`: is this installation whole? One line a finding, with the fix."""
+
+import argparse
+import hashlib
+import importlib.metadata
+import os
+import re
+import subprocess
+import sys
+import webbrowser
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from lntutor.browser import find_browser
+
+ROOT = Path(__file__).resolve().parent.parent
+MINIMUM_PYTHON = (3, 11)
+PIN = re.compile(r"(?P<name>[A-Za-z0-9._-]+)==(?P<version>[^\s;#]+)")
+
+# L = ‖A x‖², so ∂L/∂x = 2 Aᵀ A x = (268, 380): exact in float32.
+PROBE = """
+import torch
+A = torch.tensor([[1.0, 2.0], [3.0, 4.0]])
+x = torch.tensor([5.0, 6.0], requires_grad=True)
+((A @ x) ** 2).sum().backward()
+print("gradient", x.grad.tolist(), flush=True)
+import torchtext
+print("torchtext", torchtext.__version__, flush=True)
+"""
+PROBE_GRADIENT = "gradient [268.0, 380.0]"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One line of the report."""
+
+    level: str  # ok | warn | FAIL
+    subject: str
+    found: str
+    fix: str = ""
+
+    def __str__(self) -> str:
+        line = f"{self.level:<4}  {self.subject}: {self.found}"
+        return f"{line}. To fix: {self.fix}" if self.fix else line
+
+
+def examine(root: Path = ROOT) -> Iterator[Finding]:
+    """Every check in turn; a later one never depends on an earlier one."""
+    yield check_python()
+    yield from check_packages(root)
+    yield from check_torch(root)
+    yield check_kernel()
+    yield from check_server()
+    yield check_browser()
+    yield from check_data(root / "data")
+
+
+def check_python(version: tuple[int, ...] = tuple(sys.version_info[:3])) -> Finding:
+    """Python is new enough."""
+    found = ".".join(map(str, version)) + f" in {sys.prefix}"
+    if version[:2] >= MINIMUM_PYTHON:
+        return Finding("ok", "Python", found)
+    needed = ".".join(map(str, MINIMUM_PYTHON))
+    return Finding("FAIL", "Python", found, f"install Python {needed} or newer, then run `make lab`")
+
+
+def pinned_versions(root: Path = ROOT) -> dict[str, str]:
+    """name → version, from requirements.txt, or from the installed package where there is no clone."""
+    path = root / "requirements.txt"
+    if path.is_file():
+        lines = path.read_text(encoding="utf-8").splitlines()
+    else:
+        lines = importlib.metadata.requires("lntutor") or []
+    return {pin["name"]: pin["version"] for line in lines if (pin := PIN.match(line))}
+
+
+def check_packages(root: Path = ROOT) -> Iterator[Finding]:
+    """Every pinned package is installed in the pinned version; a build label such as +cpu is free."""
+    for name, wanted in pinned_versions(root).items():
+        fix = _install(f"{name}=={wanted}")
+        try:
+            found = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            yield Finding("FAIL", name, f"not installed, {wanted} is needed", fix)
+            continue
+        if found.partition("+")[0] == wanted:
+            yield Finding("ok", name, found)
+        else:
+            yield Finding("FAIL", name, f"{found}, {wanted} is needed", fix)
+
+
+def check_torch(root: Path = ROOT) -> Iterator[Finding]:
+    """torch computes a gradient that is known, torchtext imports: in a process that may die of it."""
+    output, error = _run_python(sys.executable, PROBE)
+    pins = pinned_versions(root)
+    if PROBE_GRADIENT in output:
+        yield Finding("ok", "torch computes", "a matrix product and its gradient are right")
+    else:
+        found = next((line for line in output if line.startswith("gradient")), error)
+        yield Finding("FAIL", "torch computes", found, _install(f"--force-reinstall torch=={pins['torch']}"))
+    if any(line.startswith("torchtext") for line in output):
+        yield Finding("ok", "torchtext imports", "yes")
+    else:
+        fix = _install(f"--force-reinstall --no-deps torchtext=={pins['torchtext']}")
+        yield Finding("FAIL", "torchtext imports", error, fix)
+
+
+def check_kernel() -> Finding:
+    """The kernel that this environment's JupyterLab starts is Python of this environment."""
+    subject, fix = "kernel", f'"{sys.executable}" -m ipykernel install --sys-prefix'
+    try:
+        from jupyter_client.kernelspec import KernelSpecManager
+
+        spec = KernelSpecManager().get_kernel_spec("python3")
+    except Exception as error:  # whatever is broken there, the line says it
+        return Finding("FAIL", subject, f"none found ({type(error).__name__}: {error})", fix)
+    program = spec.argv[0]
+    if program in {"python", "python3"}:  # Jupyter runs its own Python for these
+        program = sys.executable
+    output, error = _run_python(program, "import sys; print(sys.prefix)")
+    prefix = output[0] if output else error
+    if output and Path(prefix).resolve() == Path(sys.prefix).resolve():
+        return Finding("ok", subject, f"JupyterLab and its kernel share {sys.prefix}")
+    found = f"{spec.resource_dir} starts {program} ({prefix}), not Python of {sys.prefix}"
+    return Finding("FAIL", subject, found, f"{fix}; or remove that folder")
+
+
+def check_server() -> Iterator[Finding]:
+    """Inside a notebook: the server that started this kernel runs in the same environment."""
+    if "JPY_PARENT_PID" not in os.environ:
+        return
+    try:
+        import psutil
+
+        program = psutil.Process(int(os.environ["JPY_PARENT_PID"])).cmdline()[0]
+    except Exception:  # no such process, no such right, or no psutil: nothing can be said
+        return
+    output, _ = _run_python(program, "import sys; print(sys.prefix)")
+    if not output:
+        return
+    if Path(output[0]).resolve() == Path(sys.prefix).resolve():
+        yield Finding("ok", "server", "runs in the same environment as this kernel")
+    else:
+        fix = "start JupyterLab with `make lab`, or install ipywidgets and anywidget there too"
+        yield Finding("warn", "server", f"runs in {output[0]}, this kernel in {sys.prefix}", fix)
+
+
+def check_browser() -> Finding:
+    """A browser is there; JupyterLab can also be opened by hand, so its lack is a warning."""
+    fix = "install any browser; the browser tests need Chromium or Chrome"
+    try:
+        if found := find_browser():
+            return Finding("ok", "browser", found)
+        return Finding("ok", "browser", f"{webbrowser.get().name} (browser tests need Chromium or Chrome)")
+    except ValueError as error:
+        return Finding("warn", "browser", str(error))
+    except webbrowser.Error:
+        return Finding("warn", "browser", "none found", fix)
+
+
+def check_data(folder: Path) -> Iterator[Finding]:
+    """Every file that a SHA256SUMS below `folder` lists is there and unchanged."""
+    lists = sorted(folder.rglob("SHA256SUMS"))
+    if not lists:
+        yield Finding("ok", "data", "none to check yet")
+    for sums in lists:
+        place = sums.parent.relative_to(folder.parent).as_posix()
+        problems = list(_damaged_files(sums))
+        if problems:
+            yield Finding("FAIL", place, "; ".join(problems), f"git checkout -- {place}")
+        else:
+            yield Finding("ok", place, "every file matches its checksum")
+
+
+def _damaged_files(sums: Path) -> Iterator[str]:
+    """What is wrong with each file that `sums` lists."""
+    for number, line in enumerate(sums.read_text(encoding="utf-8").splitlines(), start=1):
+        listed = re.fullmatch(r"([0-9a-f]{64}) [ *](.+)", line)
+        if not listed:
+            yield f"{sums.name} line {number} is not a checksum and a file name"
+            continue
+        wanted, name = listed.groups()
+        try:
+            with (sums.parent / name).open("rb") as file:
+                found = hashlib.file_digest(file, "sha256").hexdigest()
+        except OSError as error:
+            yield f"{name} cannot be read ({error.strerror})"
+            continue
+        if found != wanted:
+            yield f"{name} has changed"
+
+
+def _install(what: str) -> str:
+    """The command that installs into this very environment."""
+    return f'"{sys.executable}" -m pip install {what}'
+
+
+def _run_python(program: str, code: str) -> tuple[list[str], str]:
+    """Lines printed by `program -c code`, and the last line of the error if it failed."""
+    try:
+        done = subprocess.run([program, "-c", code], capture_output=True, text=True, timeout=180)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return [], str(error)
+    last = done.stderr.strip().splitlines()[-1:] or [f"ended with code {done.returncode}"]
+    return done.stdout.splitlines(), last[0] if done.returncode else ""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """This command has no options."""
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print each finding as it comes; 1 if any failed."""
+    failed = 0
+    for finding in examine():
+        print(finding, flush=True)
+        failed += finding.level == "FAIL"
+    print(f"\n{failed} to fix" if failed else "\nall is well")
+    return 1 if failed else 0

@@ -1,0 +1,57 @@
+"""JupyterLab as `make lab` opens it."""
+
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+import psutil
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+
+
+def status(url: str) -> int:
+    """The status code of a plain request."""
+    try:
+        with urllib.request.urlopen(url, timeout=10) as answer:
+            return answer.status
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code
+
+
+@pytest.mark.parametrize("path", ["api/contents", "api/kernels", "api/sessions"])
+def test_without_the_token_the_server_refuses(server, path):
+    """Oracle: HTTP's 403 without the token, 200 with it, under the default settings."""
+    assert len(server.token) >= 32
+    assert status(f"{server.url}{path}") == 403
+    assert status(f"{server.url}{path}?token=wrong") == 403
+    assert status(f"{server.url}{path}?token={server.token}") == 200
+
+
+def test_the_server_listens_on_loopback_only(server):
+    """Oracle: the operating system's list of the ports that the process listens on."""
+    connections = psutil.Process(server.pid).net_connections(kind="tcp")
+    listening = {entry.laddr.ip for entry in connections if entry.status == psutil.CONN_LISTEN}
+    assert listening == {"127.0.0.1"}
+
+
+def test_the_start_page_opens_at_the_first_notebook(server, notebook):
+    """Oracle: the tab in front, having asked for no page in particular."""
+    notebook.page.goto(f"{server.url}?token={server.token}")
+    notebook.wait_for_idle()
+    assert notebook.title() == "00_start_here.ipynb"
+
+
+def test_the_first_notebook_runs_without_a_word_of_complaint(server, notebook):
+    """Oracle: the doctor's lines on the screen, no error output, no news pop-up, the file unchanged."""
+    path = ROOT / "notebooks" / "00_start_here.ipynb"
+    before = path.read_bytes()
+    notebook.open(server, path.stem)
+    notebook.run_all()
+    notebook.screenshot(path.stem)
+    assert not notebook.errors()
+    assert "ok    torch computes" in notebook.outputs()
+    assert "ok    server: runs in the same environment" in notebook.outputs()
+    assert notebook.page.locator(".Toastify__toast").count() == 0
+    assert path.read_bytes() == before

@@ -1,0 +1,198 @@
+"""The files around the package say the same thing, and what they say is true."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+import yaml
+
+import lntutor
+
+ROOT = Path(__file__).resolve().parent.parent
+NOTEBOOKS = sorted((ROOT / "notebooks").rglob("*.ipynb"))
+READABLE_HOSTS = {"arxiv.org", "doi.org", "127.0.0.1", "localhost"}
+PROSE = [ROOT / "README.md", ROOT / "data" / "README.md", *sorted((ROOT / "notebooks").rglob("*.md"))]
+
+
+def read(name: str) -> str:
+    return (ROOT / name).read_text(encoding="utf-8")
+
+
+def requirement_lines(name: str) -> list[str]:
+    lines = (line.partition("#")[0].strip() for line in read(name).splitlines())
+    return [line for line in lines if line]
+
+
+def project_files() -> list[Path]:
+    """What git holds or would take, of the text files."""
+    command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"]
+    listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    if listed.returncode:
+        pytest.skip("not a git checkout, so there is no list of its files")
+    paths = [ROOT / name for name in listed.stdout.split("\0") if name]
+    return [path for path in paths if path.is_file() and b"\0" not in path.read_bytes()]
+
+
+def markdown_of(notebook: Path) -> str:
+    cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
+    return "\n\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown")
+
+
+@pytest.mark.parametrize("name", ["requirements.txt", "requirements-dev.txt"])
+def test_every_requirement_is_one_exact_version(name):
+    """Oracle: the form name==version, which names one release and nothing else."""
+    lines = [line for line in requirement_lines(name) if line != "-r requirements.txt"]
+    assert lines
+    for line in lines:
+        assert re.fullmatch(r"[a-z0-9-]+==\d+(\.\d+)+", line), line
+    names = [line.partition("==")[0] for line in lines]
+    assert len(names) == len(set(names))
+
+
+def test_environment_yml_has_the_versions_of_requirements_txt():
+    """Oracle: requirements.txt, in its order."""
+    environment = yaml.safe_load(read("environment.yml"))
+    assert environment["channels"] == ["conda-forge"]
+    *conda, pip = environment["dependencies"]
+    assert conda == ["python=3.11", "pip"]
+    assert pip["pip"] == [*requirement_lines("requirements.txt"), "-e ."]
+
+
+def test_pyproject_takes_its_dependencies_from_requirements_txt():
+    """Oracle: the metadata of the installed package, which setuptools made from pyproject.toml."""
+    project = tomllib.loads(read("pyproject.toml"))["project"]
+    assert "dependencies" in project["dynamic"]
+    try:
+        installed = metadata.requires("lntutor")
+    except metadata.PackageNotFoundError:
+        pytest.fail("lntutor is not installed here: run `make unit`")
+    assert sorted(installed) == sorted(requirement_lines("requirements.txt"))
+
+
+def test_python_version_is_the_same_everywhere():
+    """Oracle: requires-python of pyproject.toml."""
+    from lntutor import doctor
+    from tools import bootstrap
+
+    project = tomllib.loads(read("pyproject.toml"))["project"]
+    assert project["requires-python"] == ">=" + bootstrap.dotted(bootstrap.MINIMUM)
+    assert doctor.MINIMUM_PYTHON == bootstrap.MINIMUM
+
+
+def test_package_and_pyproject_have_the_same_version():
+    """Oracle: pyproject.toml."""
+    assert lntutor.__version__ == tomllib.loads(read("pyproject.toml"))["project"]["version"]
+
+
+def test_make_alone_lists_every_target():
+    """Oracle: the targets that the Makefile declares as commands."""
+    printed = subprocess.run(["make"], cwd=ROOT, capture_output=True, text=True, env=clean_make()).stdout
+    declared = re.search(r"^\.PHONY: (.*)$", read("Makefile"), re.MULTILINE)[1].split()
+    listed = [line.split()[1] for line in printed.splitlines()]
+    assert listed == declared
+    assert all(len(line.split()) > 3 for line in printed.splitlines())
+
+
+def clean_make() -> dict[str, str]:
+    """The environment without what an outer make hands down."""
+    return {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
+
+
+def test_readme_and_ci_use_the_same_test_command():
+    """Oracle: the last line of .ci/run."""
+    command = read(".ci/run").strip().splitlines()[-1]
+    assert command == "make test"
+    assert re.search(rf"^{command}\b", read("README.md"), re.MULTILINE)
+
+
+def test_commands_in_the_readme_exist():
+    """Oracle: the Makefile and the command line's own list."""
+    from lntutor.__main__ import COMMANDS
+
+    readme = read("README.md")
+    for target in re.findall(r"\bmake ([a-z]+)\b(?=[`\s]*(?:#|`|$))", readme, re.MULTILINE):
+        assert re.search(rf"^{target}:", read("Makefile"), re.MULTILINE), target
+    used = re.findall(r"python -m lntutor ([a-z]+)", readme)
+    assert used
+    assert set(used) <= set(COMMANDS)
+
+
+def test_no_file_names_a_private_path():
+    """Oracle: the usual places of home folders, spelt in pieces so that this file passes."""
+    places = "|".join(("home", "Users", "root", "work"))
+    pattern = re.compile(rf"(?<![\w.~}}])/(?:{places})/\w")
+    for path in project_files():
+        found = pattern.search(path.read_text(encoding="utf-8"))
+        assert not found, f"{path.relative_to(ROOT)}: {found[0]}"
+
+
+def test_every_address_is_one_that_a_reader_is_meant_to_open():
+    """Oracle: a list kept by hand; package registries are the installers' business and not on it."""
+    for path in project_files():
+        for host in re.findall(r"https?://([\w.-]+)", path.read_text(encoding="utf-8")):
+            assert host in READABLE_HOSTS, f"{path.relative_to(ROOT)}: {host}"
+    lists = "".join(read(name) for name in ("requirements.txt", "requirements-dev.txt", "environment.yml"))
+    assert not re.search(r"index-url|find-links|trusted-host|://", lists)
+
+
+@pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda path: path.stem)
+def test_notebook_is_stored_without_results(notebook):
+    """Oracle: the notebook format; a stored output would be a claim that nothing checks."""
+    content = json.loads(notebook.read_text(encoding="utf-8"))
+    assert content["metadata"]["kernelspec"]["name"] == "python3"
+    assert "widgets" not in content["metadata"]
+    for cell in content["cells"]:
+        assert not cell.get("outputs"), cell["id"]
+        assert cell.get("execution_count") is None, cell["id"]
+
+
+@pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda path: path.stem)
+def test_notebook_has_one_title(notebook):
+    """Oracle: Markdown's first-level heading, outside fenced code."""
+    prose = re.sub(r"```.*?```", "", markdown_of(notebook), flags=re.DOTALL)
+    assert len(re.findall(r"^# \S", prose, re.MULTILINE)) == 1
+
+
+@pytest.mark.parametrize("path", [*PROSE, *NOTEBOOKS], ids=lambda path: str(path.relative_to(ROOT)))
+def test_relative_links_resolve(path):
+    """Oracle: the file system."""
+    text = markdown_of(path) if path.suffix == ".ipynb" else path.read_text(encoding="utf-8")
+    for target in re.findall(r"\]\(([^)\s]+)\)", text):
+        if not re.match(r"[a-z]+:|#|attachment:", target):
+            assert (path.parent / target.partition("#")[0]).exists(), target
+
+
+def test_the_map_links_every_notebook_and_no_other():
+    """Oracle: the folder notebooks/."""
+    readme = read("README.md")
+    linked = re.findall(r"\]\((notebooks/\S+\.ipynb)\)", readme)
+    assert sorted(set(linked)) == [path.relative_to(ROOT).as_posix() for path in NOTEBOOKS]
+    for row in re.findall(r"^\| \[?(\d\d_\w+).*$", readme, re.MULTILINE):
+        assert (ROOT / "notebooks" / f"{row}.ipynb").exists() or f"| {row} |" in readme
+
+
+def readme_example() -> tuple[str, str]:
+    """The first python block under "In Python" and the text block after it."""
+    section = read("README.md").partition("## In Python")[2].partition("\n## ")[0]
+    blocks = re.search(r"```python\n(.*?)```.*?```text\n(.*?)```", section, re.DOTALL)
+    assert blocks, 'README.md has no python block followed by a text block under "## In Python"'
+    return blocks[1], blocks[2]
+
+
+def test_the_example_in_the_readme_prints_what_it_says():
+    """Oracle: running it in a process of its own, warnings being errors."""
+    code, output = readme_example()
+    command = [sys.executable, "-X", "utf8", "-W", "error", "-c", code]
+    assert subprocess.check_output(command, cwd=ROOT, encoding="utf-8") == output
+
+
+def test_the_first_notebook_shows_the_example_of_the_readme():
+    """Oracle: the README."""
+    cells = json.loads(NOTEBOOKS[0].read_text(encoding="utf-8"))["cells"]
+    assert readme_example()[0].strip() in ["".join(cell["source"]) for cell in cells]
