@@ -1,0 +1,68 @@
+"""Which weight matrices a model has, their shapes and their scales at initialisation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import sqrt
+
+from lntutor.config import ModelConfig, choice
+from lntutor.placements import At, blocks
+
+
+@dataclass(frozen=True, order=True)
+class Matrix:
+    """One weight matrix of a model, by name and shape."""
+
+    side: str
+    layer: int
+    block: str  # "self", "cross", "ffn"
+    parameter: str  # "W_Q", "W_K", "W_V", "W_O", "W_1", "W_2"
+    shape: tuple[int, int]  # (fan_in, fan_out)
+
+    @property
+    def name(self) -> tuple[str, int, str, str]:
+        return self.side, self.layer, self.block, self.parameter
+
+
+def parameters(cfg: ModelConfig, block: str) -> dict[str, tuple[int, int]]:
+    """The matrices of one sub-layer and their shapes; uniform attention has no W_Q and W_K."""
+    d, f = cfg.width, cfg.ffn
+    if block == "ffn":
+        return {"W_1": (d, f), "W_2": (f, d)}
+    names = ("W_Q", "W_K") * (cfg.attention == "softmax") + ("W_V",) + ("W_O",) * cfg.output_projection
+    return dict.fromkeys(names, (d, d))
+
+
+def matrices(cfg: ModelConfig) -> Iterator[Matrix]:
+    """Every weight matrix of a model, from the input to the output."""
+    for side in cfg.sides:
+        for layer in range(1, cfg.depth + 1):
+            for block in blocks(cfg.stack, side):
+                for parameter, shape in parameters(cfg, block).items():
+                    yield Matrix(side, layer, block, parameter, shape)
+
+
+def blocks_with(cfg: ModelConfig, parameter: str) -> list[str]:
+    """The sub-layers of the last side that have this matrix, or a ValueError that lists the matrices there are."""
+    found = {block: parameters(cfg, block) for block in blocks(cfg.stack, cfg.sides[-1])}
+    choice("parameter", parameter, tuple(dict.fromkeys(name for names in found.values() for name in names)))
+    return [block for block, names in found.items() if parameter in names]
+
+
+def std(init: str, parameter: str, shape: tuple[int, int]) -> float:
+    """Standard deviation of a matrix's entries at initialisation, before the placement's gain.
+
+    "theory" 1/√fan_in; "xavier" √(2/(fan_in + fan_out)); "torch" the same, with Q, K, V as one d × 3d matrix.
+    """
+    fan_in, fan_out = shape
+    if init == "theory":
+        return 1 / sqrt(fan_in)
+    packed = 3 if init == "torch" and parameter in ("W_Q", "W_K", "W_V") else 1
+    return sqrt(2 / (fan_in + packed * fan_out))
+
+
+def scale(cfg: ModelConfig, matrix: Matrix) -> float:
+    """Standard deviation of a matrix's entries, the placement's gain included."""
+    at = At(matrix.side, matrix.layer, cfg.depth, cfg.stack)
+    return std(cfg.init, matrix.parameter, matrix.shape) * cfg.placement.gain(at, matrix.parameter)

@@ -1,0 +1,165 @@
+"""The Transformer on one page: attention, FFN, encoder, decoder, for any placement.
+
+Row vectors: y = x W. A signal is (…, B·n, d): B sentences of n tokens, one after the other, behind any number of
+leading axes (seeds, when several networks run together). The attention is written out, so that its weights can
+be seen and second derivatives exist.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from math import sqrt
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from lntutor.config import ModelConfig
+from lntutor.placements import At
+from lntutor.reading import EPS, Reading
+
+
+class Watch:
+    """What a measurement may look at during a forward pass; this one looks away."""
+
+    def matmul(self, name: tuple, x: Tensor, y: Tensor) -> None:
+        """y = x W for the matrix of this name."""
+
+    def site(self, side: str, layer: int, site: str, x: Tensor) -> None:
+        """The signal x passes a site: "in", "sum", "out" or "final"."""
+
+    def attention(self, name: tuple, q: Tensor, k: Tensor, v: Tensor, weights: Tensor, heads: Tensor) -> None:
+        """heads = weights @ v, with weights (…, B, H, n, m) = softmax(q kᵀ/√d_head)."""
+
+
+@dataclass(frozen=True)
+class Sequence:
+    """What one side reads: x (…, B·n, d), and which tokens are words and not padding (None: all)."""
+
+    x: Tensor
+    batch: int = 1
+    real: Tensor | None = None  # (B, n) bool
+
+    def visible_from(self, n: int, causal: bool) -> Tensor | None:
+        """(B or 1, 1, n, m) bool: which of these tokens each of n queries may read; None: all of them."""
+        m = self.x.shape[-2] // self.batch
+        visible = torch.ones(1, 1, n, m, dtype=torch.bool).tril() if causal else None
+        if self.real is not None:
+            real = self.real[:, None, None, :].expand(-1, 1, n, m)
+            visible = real if visible is None else visible & real
+        return visible
+
+
+def normalise(x: Tensor, kind: str) -> Tensor:
+    """LayerNorm (x − μ)/√(σ² + ε) over features, or RMSNorm x/√(mean x² + ε)."""
+    if kind == "layer":
+        return F.layer_norm(x, x.shape[-1:], eps=EPS)
+    return x * (x.square().mean(-1, keepdim=True) + EPS).rsqrt()
+
+
+def average(x: Tensor, visible: Tensor | None) -> Tensor:
+    """Uniform attention, (…, B, m, d) → (…, B, n or 1, d): the mean of the visible tokens."""
+    if visible is None:
+        return x.mean(-2, keepdim=True)
+    share = visible[:, 0].to(x.dtype)
+    return (share / share.sum(-1, keepdim=True)) @ x
+
+
+class Transformer(Reading):
+    """The forward pass of `cfg`. `weights[side, layer, block, parameter]` are its matrices.
+
+    Biases and the gains of norms are used where `weights.get` has them, as parameters "b_1" … and under
+    (side, layer, "norm", number, "gain" or "bias"); at initialisation they are 0 and 1.
+    """
+
+    def __init__(self, cfg: ModelConfig, weights, watch: Watch | None = None, profile: dict | None = None):
+        super().__init__(cfg, profile)
+        self.weights = weights
+        self.watch = watch or Watch()
+        self.site = self.watch.site
+
+    def __call__(self, *sequences: Sequence) -> Tensor:
+        """The output (…, B·n, d) of the last side; give one sequence for each of `cfg.sides`."""
+        memory = None
+        for side, sequence in zip(self.cfg.sides, sequences, strict=True):
+            state = self.start(side, sequence.x)
+            for layer in range(1, self.cfg.depth + 1):
+                state = self.layer(side, layer, state, sequence, memory)
+            memory = replace(sequence, x=self.finish(side, state))
+        return memory.x
+
+    def norm(self, x: Tensor, name: tuple) -> Tensor:
+        """LayerNorm, RMSNorm or the placement's own, then gain and bias."""
+        custom = self.cfg.placement.norm
+        y = custom(x) if custom else normalise(x, self.cfg.norm)
+        gain, bias = self.weights.get((*name, "gain")), self.weights.get((*name, "bias"))
+        y = y if gain is None else y * gain
+        return y if bias is None else y + bias
+
+    def variance(self, x: Tensor) -> Tensor:
+        """Mean square over tokens and features, (…, 1, 1), cut off from the gradient."""
+        return x.detach().square().mean((-2, -1), keepdim=True)
+
+    def linear(self, x: Tensor, at: At, block: str, parameter: str) -> Tensor:
+        """x W, and its bias where there is one."""
+        name = (at.side, at.layer, block, parameter)
+        y = x @ self.weights[name]
+        bias = self.weights.get((at.side, at.layer, block, parameter.replace("W", "b")))
+        y = y if bias is None else y + bias
+        self.watch.matmul(name, x, y)
+        return y
+
+    def ffn(self, x: Tensor, at: At, N: Callable) -> Tensor:
+        """ReLU(x W_1 + b_1) W_2 + b_2."""
+        hidden = self.linear(x, at, "ffn", "W_1").relu()  # (…, B·n, f)
+        return self.linear(self.tap("hidden", hidden, at, N), at, "ffn", "W_2")
+
+    def attention(self, x: Tensor, sequence: Sequence, memory, block: str, at: At, N: Callable) -> Tensor:
+        """softmax(q kᵀ/√d_head) v for each head, then W_O; "uniform" is the mean of the values."""
+        query = replace(sequence, x=x)
+        keys = query if block == "self" else memory
+        n = x.shape[-2] // query.batch
+        visible = keys.visible_from(n, causal=block == "self" and at.side == "decoder")
+        if self.cfg.attention == "uniform":
+            heads = self.uniform(keys, visible, block, at, N)  # (…, B, n or 1, d)
+        else:
+            heads = self.softmax(query, keys, visible, block, at, N)  # (…, B, n, d)
+        rows = heads.shape[-2]
+        y = heads.flatten(-3, -2)  # (…, B·rows, d)
+        if self.cfg.output_projection:
+            y = self.linear(y, at, block, "W_O")
+        return y if rows == n else y.unflatten(-2, (-1, 1)).expand(*y.shape[:-2], -1, n, -1).flatten(-3, -2)
+
+    def softmax(self, query: Sequence, keys: Sequence, visible, block: str, at: At, N: Callable) -> Tensor:
+        """softmax(q kᵀ/√d_head) v, heads side by side, (…, B, n, d)."""
+
+        def split(parameter, name, sequence):  # (…, B·n, d) → (…, B, H, n, d_head)
+            y = self.linear(sequence.x, at, block, parameter)
+            y = y.unflatten(-2, (sequence.batch, -1)).unflatten(-1, (self.cfg.heads, -1)).transpose(-3, -2)
+            return self.tap(name, y, at, N)
+
+        q, k, v = split("W_Q", "q", query), split("W_K", "k", keys), split("W_V", "v", keys)
+        scores = q @ k.mT * (1 / sqrt(q.shape[-1]))
+        if visible is not None:
+            scores = scores.masked_fill(~visible, -torch.inf)
+        weights = scores.softmax(-1)  # (…, B, H, n, m)
+        heads = weights @ v
+        self.watch.attention((at.side, at.layer, block), q, k, v, weights, heads)
+        return self.tap("heads", heads, at, N).transpose(-3, -2).flatten(-2)
+
+    def uniform(self, keys: Sequence, visible, block: str, at: At, N: Callable) -> Tensor:
+        """The mean of the values. Averaging commutes with W_V, so it comes first, unless a tap stands between."""
+
+        def tap(name, y):  # heads are the parts of the last axis
+            if name not in self.cfg.placement.taps:
+                return y
+            return self.tap(name, y.unflatten(-1, (self.cfg.heads, -1)), at, N).flatten(-2)
+
+        def mean(x):  # (…, B·m, d) → (…, B, n or 1, d)
+            return average(x.unflatten(-2, (keys.batch, -1)), visible)
+
+        if "v" in self.cfg.placement.taps:
+            return tap("heads", mean(tap("v", self.linear(keys.x, at, block, "W_V"))))
+        y = self.linear(mean(keys.x).flatten(-3, -2), at, block, "W_V")
+        return tap("heads", y.unflatten(-2, (keys.batch, -1)))

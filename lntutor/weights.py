@@ -1,0 +1,131 @@
+"""The weight bank: the same random samples for every placement, nested in depth, width and tokens.
+
+Every matrix is cut from tiles of 64 × 64 unit-variance samples, and every tile has a random stream of its own,
+named by a stable hash of (seed, side, layer, block, parameter, tile). Changing the placement changes no sample;
+depth 6 is the first half of depth 12; width 64 is a corner of width 128.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections import OrderedDict
+
+import numpy as np
+import torch
+
+from lntutor.config import Batch, Inputs, ModelConfig
+from lntutor.matrices import matrices, scale
+from lntutor.placements import blocks
+
+TILE = 64
+GIB = 2**30
+
+
+def random_stream(*name) -> np.random.Generator:
+    """The random stream of this name: the same on every machine, in every process."""
+    digest = hashlib.blake2b(repr(name).encode(), digest_size=16).digest()
+    return np.random.Generator(np.random.Philox(key=int.from_bytes(digest, "little")))
+
+
+class WeightBank:
+    """Samples and ready matrices under one limit in bytes, the least recently used leave first."""
+
+    def __init__(self, limit: int = 2 * GIB):
+        self.limit = limit
+        self.used = 0  # bytes held
+        self._kept: OrderedDict[tuple, torch.Tensor] = OrderedDict()
+        self._lock = threading.RLock()
+
+    def clear(self) -> None:
+        """Forget everything; the same samples come back when asked for."""
+        with self._lock:
+            self._kept.clear()
+            self.used = 0
+
+    def samples(self, seed: int, name: tuple, rows: int, columns: int) -> torch.Tensor:
+        """(rows, columns) float32 samples of N(0, 1): the corner of one unlimited matrix for this seed and name."""
+        with self._lock:
+            key = ("samples", seed, *name)
+            have = self._kept.get(key)
+            if have is None or have.shape[0] < rows or have.shape[1] < columns:
+                have = self._grown(have, seed, name, rows, columns)
+                self._keep(key, have)
+            self._kept.move_to_end(key)
+            return have[:rows, :columns]
+
+    def ready(self, seeds: tuple[int, ...], name: tuple, shape: tuple[int, int], factor: float, dtype) -> torch.Tensor:
+        """(len(seeds), rows, columns) samples × factor, contiguous; kept, so never write into it."""
+        with self._lock:
+            key = ("ready", seeds, *name, shape, factor, dtype)
+            if key not in self._kept:
+                parts = [self.samples(seed, name, *shape) for seed in seeds]
+                self._keep(key, torch.stack(parts).to(dtype).mul_(factor))
+            self._kept.move_to_end(key)
+            return self._kept[key]
+
+    @staticmethod
+    def _grown(have: torch.Tensor | None, seed: int, name: tuple, rows: int, columns: int) -> torch.Tensor:
+        old = (0, 0) if have is None else tuple(have.shape)
+        new = [max(size, TILE * -(-need // TILE)) for size, need in zip(old, (rows, columns), strict=True)]
+        grown = np.empty(new, np.float32)
+        for i in range(0, new[0], TILE):
+            for j in range(0, new[1], TILE):
+                if i >= old[0] or j >= old[1]:
+                    tile = random_stream(seed, *name, i // TILE, j // TILE)
+                    grown[i : i + TILE, j : j + TILE] = tile.standard_normal((TILE, TILE), dtype=np.float32)
+        grown = torch.from_numpy(grown)
+        if have is not None:
+            grown[: old[0], : old[1]] = have
+        return grown
+
+    def _keep(self, key: tuple, tensor: torch.Tensor) -> None:
+        if key in self._kept:
+            self.used -= self._kept.pop(key).nbytes
+        while self._kept and self.used + tensor.nbytes > self.limit:
+            self.used -= self._kept.popitem(last=False)[1].nbytes
+        self._kept[key] = tensor
+        self.used += tensor.nbytes
+
+
+BANK = WeightBank()
+
+
+def bytes_needed(cfg: ModelConfig, inputs: Inputs, seeds: int = 1, item: int = 4) -> int:
+    """Memory for the weights and for what one pass keeps of the signal, in bytes."""
+    weights = sum(rows * columns for rows, columns in (m.shape for m in matrices(cfg)))
+    batch, n = inputs.batch, inputs.tokens
+    if isinstance(inputs.kind, Batch):
+        batch, n = inputs.kind.source.shape
+        n = max(n, 0 if inputs.kind.target is None else inputs.kind.target.shape[1])
+    subs = sum(len(blocks(cfg.stack, side)) for side in cfg.sides) * cfg.depth
+    maps = 3 * cfg.heads * n * n if cfg.attention == "softmax" else 0
+    signal = batch * subs * (n * (12 * cfg.width + 2 * cfg.ffn) + maps) + 3 * batch * n * inputs.vocab
+    return seeds * item * (weights + signal + inputs.vocab * cfg.width)
+
+
+def check_memory(cfg: ModelConfig, inputs: Inputs, seeds: int = 1, item: int = 4) -> None:
+    """Refuse, before anything is drawn, a config that alone would exceed the bank's limit."""
+    need = bytes_needed(cfg, inputs, seeds, item)
+    if need > BANK.limit:
+        raise ValueError(
+            f"depth={cfg.depth}, width={cfg.width}, ffn={cfg.ffn}, tokens={inputs.tokens}, batch={inputs.batch} "
+            f"needs {need / GIB:.1f} GiB, the limit is {BANK.limit / GIB:.1f} GiB; "
+            "make one of them smaller, or raise lntutor.weights.BANK.limit (in bytes)"
+        )
+
+
+class Weights:
+    """The matrices of one model for some seeds, by name: (side, layer, block, parameter) → (seeds, fan_in, fan_out)."""
+
+    def __init__(self, cfg: ModelConfig, seeds: tuple[int, ...], dtype: torch.dtype = torch.float32):
+        self.seeds, self.dtype = seeds, dtype
+        self._recipe = {m.name: (m.shape, scale(cfg, m)) for m in matrices(cfg)}
+
+    def __getitem__(self, name: tuple[str, int, str, str]) -> torch.Tensor:
+        shape, factor = self._recipe[name]
+        return BANK.ready(self.seeds, name, shape, factor, self.dtype)
+
+    def get(self, name: tuple, default=None):
+        """Biases and gains are 0 and 1 at initialisation: there are none to look up."""
+        return self[name] if name in self._recipe else default

@@ -1,0 +1,65 @@
+"""Oracles that share no code with what they check."""
+
+import numpy as np
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from lntutor.measure import feed
+from lntutor.model import Transformer
+from lntutor.weights import Weights, matrices
+
+
+class Leaves(dict):
+    """A model's matrices as float64 leaves, so that plain autograd gives their gradients."""
+
+    @classmethod
+    def of(cls, cfg, seed, dtype=torch.float64):
+        drawn = Weights(cfg, (seed,), dtype)
+        return cls({m.name: drawn[m.name][0].clone().requires_grad_() for m in matrices(cfg)})
+
+
+def plain_gradients(cfg, seed, inputs):
+    """name → ∂L/∂W by plain float64 autograd: no Gram matrices, no shared passes, one seed."""
+    leaves = Leaves.of(cfg, seed)
+    fed = feed(cfg, inputs, (seed,), torch.float64)
+    out = Transformer(cfg, leaves)(*(s.__class__(s.x[0], s.batch, s.real) for s in fed.sequences))
+    fed.loss(out[None]).backward()
+    return {name: torch.zeros_like(w) if w.grad is None else w.grad for name, w in leaves.items()}
+
+
+def layer_norm(x):
+    """LN by its definition, in numpy."""
+    return (x - x.mean(-1, keepdims=True)) / np.sqrt(x.var(-1, keepdims=True) + 1e-5)
+
+
+def torch_layer(cfg, weights, side, layer, cls, norm_first):
+    """A torch layer that holds the matrices, biases and gains of one of ours; torch keeps Wᵀ."""
+    kwargs = {"dropout": 0.0, "batch_first": True, "norm_first": norm_first, "dtype": torch.float64}
+    module = cls(cfg.width, cfg.heads, cfg.ffn, **kwargs)
+    blocks = {"self": module.self_attn} | (
+        {"cross": module.multihead_attn} if hasattr(module, "multihead_attn") else {}
+    )
+    with torch.no_grad():
+        for block, attention in blocks.items():
+            part = {p: weights[side, layer, block, p] for p in ("W_Q", "W_K", "W_V", "W_O", "b_Q", "b_K", "b_V", "b_O")}
+            attention.in_proj_weight.copy_(torch.cat([part["W_Q"].T, part["W_K"].T, part["W_V"].T]))
+            attention.in_proj_bias.copy_(torch.cat([part["b_Q"], part["b_K"], part["b_V"]]))
+            attention.out_proj.weight.copy_(part["W_O"].T)
+            attention.out_proj.bias.copy_(part["b_O"])
+        for linear, number in ((module.linear1, "1"), (module.linear2, "2")):
+            linear.weight.copy_(weights[side, layer, "ffn", f"W_{number}"].T)
+            linear.bias.copy_(weights[side, layer, "ffn", f"b_{number}"])
+        norms = [module.norm1, module.norm2] + ([module.norm3] if hasattr(module, "norm3") else [])
+        for i, norm in enumerate(norms):
+            norm.weight.copy_(weights[side, layer, "norm", i, "gain"])
+            norm.bias.copy_(weights[side, layer, "norm", i, "bias"])
+    return module
+
+
+def cross_entropy(x, head, targets):
+    """Mean over positions of −log softmax."""
+    return F.cross_entropy(x @ head, targets)
+
+
+ENCODER, DECODER = nn.TransformerEncoderLayer, nn.TransformerDecoderLayer
