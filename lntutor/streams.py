@@ -1,0 +1,224 @@
+"""Mean-field streams: what flows through the network when only means over random weights are kept.
+
+A stream is Σ a_k u_k: independent Gaussian components u_k, with one coefficient a token. Sums add coefficients, a
+norm divides them by the token's size, and a fresh weight matrix starts a fresh component, because it is
+independent of everything before it. Gradients flow back the same way.
+
+C[i, j] = E x_i·x_j / d is the covariance of tokens, G[i, j] = E ⟨∂L/∂x_i, ∂L/∂x_j⟩ the Gram matrix of gradients;
+both may have leading axes (seeds, sentences).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import sqrt
+
+import numpy as np
+
+from lntutor.reading import EPS
+
+Array = np.ndarray
+
+
+def kappa(rho: Array) -> Array:
+    """E ReLU(u)ReLU(v) for unit Gaussians of correlation ρ: (√(1−ρ²) + ρ(π − arccos ρ))/2π."""
+    rho = np.clip(rho, -1, 1)
+    return (np.sqrt(1 - rho * rho) + rho * (np.pi - np.arccos(rho))) / (2 * np.pi)
+
+
+def kappa_prime(rho: Array) -> Array:
+    """P(u > 0, v > 0) for unit Gaussians of correlation ρ: (π − arccos ρ)/2π."""
+    return (np.pi - np.arccos(np.clip(rho, -1, 1))) / (2 * np.pi)
+
+
+def diagonal(C: Array) -> Array:
+    """(…, n): the diagonal of the last two axes."""
+    return np.diagonal(C, axis1=-2, axis2=-1)
+
+
+def outer(a: Array, b: Array | None = None) -> Array:
+    """(…, n, n): a_i b_j."""
+    return a[..., :, None] * (a if b is None else b)[..., None, :]
+
+
+class Component:
+    """One independent Gaussian vector a token, by the covariance between tokens; or one constant over features."""
+
+    def __init__(self, cov: Array, constant: bool = False):
+        self.cov, self.constant = cov, constant
+
+
+class Mixture:
+    """Σ a_k u_k: components and their coefficients (…, n), with the covariance (…, n, n) that follows."""
+
+    def __init__(self, parts: dict[Component, Array], cov: Array):
+        self.parts, self.cov = parts, cov
+
+    @classmethod
+    def fresh(cls, cov: Array) -> Mixture:
+        """A new component, independent of everything so far."""
+        return cls({Component(cov): np.ones(cov.shape[:-1])}, cov)
+
+    def __add__(self, other: Mixture) -> Mixture:
+        parts, cov = dict(self.parts), self.cov + other.cov
+        for component, b in other.parts.items():
+            a = parts.get(component)
+            if a is not None:
+                cov = cov + (outer(a, b) + outer(b, a)) * component.cov
+            parts[component] = b if a is None else a + b
+        return Mixture(parts, cov)
+
+    def scaled(self, r) -> Mixture:
+        """r·x, with one number a token, (…, n) or (…, 1)."""
+        r = np.asarray(r, float)
+        r = r if r.ndim else r[None]
+        return Mixture({component: r * a for component, a in self.parts.items()}, self.cov * outer(r))
+
+    def centred(self) -> Mixture:
+        """Without what is constant over features: a LayerNorm subtracts it."""
+        constant = {c: a for c, a in self.parts.items() if c.constant}
+        if not constant:
+            return self
+        cov = self.cov - sum(outer(a) * c.cov for c, a in constant.items())
+        return Mixture({c: a for c, a in self.parts.items() if c not in constant}, cov)
+
+
+class Stream:
+    """A mixture on the way through the network, which remembers how it was made, for the way back."""
+
+    __array_ufunc__ = None  # so that number * stream is ours, also for numpy's numbers
+
+    def __init__(
+        self, tape: list[Stream], mixture: Mixture, inputs: tuple[Stream, ...] = (), pull: Callable | None = None
+    ):
+        self.tape, self.mixture, self.inputs, self.pull = tape, mixture, inputs, pull
+        tape.append(self)
+
+    @property
+    def cov(self) -> Array:
+        return self.mixture.cov
+
+    def then(self, mixture: Mixture, pull: Callable[[Mixture], Mixture]) -> Stream:
+        """The next stream, made from this one alone."""
+        return Stream(self.tape, mixture, (self,), lambda g: (pull(g),))
+
+    def __add__(self, other: Stream) -> Stream:
+        return Stream(self.tape, self.mixture + other.mixture, (self, other), lambda g: (g, g))
+
+    def __mul__(self, factor) -> Stream:
+        return self.then(self.mixture.scaled(factor), lambda g: g.scaled(factor))
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, number) -> Stream:
+        return self * (1 / number)
+
+    def normalised(self, kind: str) -> Stream:
+        """LN or RMSNorm: every token is divided by its size, forward and backward."""
+        mixture = self.mixture.centred() if kind == "layer" else self.mixture
+        r = 1 / np.sqrt(diagonal(mixture.cov) + EPS)
+        return self.then(mixture.scaled(r), lambda g: g.scaled(r))
+
+    def linear(self, fan_in: int, variance: float) -> Stream:
+        """x W with fresh W: C → v C, and back G → v G, where v = fan_in · Var W."""
+        v = fan_in * variance
+        return self.then(Mixture.fresh(v * self.cov), lambda g: Mixture.fresh(v * g.cov))
+
+    def relu(self) -> Stream:
+        """C → √(C_ii C_jj) κ(ρ), with the mean over features kept apart; back G → κ′(ρ)∘G."""
+        size = np.sqrt(diagonal(self.cov))
+        rho = self.cov / np.maximum(outer(size), 1e-300)
+        mean = size / sqrt(2 * np.pi)
+        second = outer(size) * kappa(rho)
+        rest, ones = Component(second - outer(mean)), Component(np.ones_like(second), constant=True)
+        mixture = Mixture({rest: np.ones_like(mean), ones: mean}, second)
+        return self.then(mixture, lambda g: Mixture.fresh(kappa_prime(rho) * g.cov))
+
+    def tanh(self) -> Stream:
+        """tanh of every coordinate."""
+        return self.pointwise(np.tanh)
+
+    def pointwise(self, f: Callable[[Array], Array], terms: int = 24, nodes: int = 96) -> Stream:
+        """f of every coordinate: f(σz) = Σ a_k(σ) h_k(z) in Hermite polynomials, so C_ij → Σ a_k(σ_i)a_k(σ_j)ρ^k.
+
+        The linear term keeps the stream's components, the others are a fresh one. Back: the same with f′, whose
+        coefficients are √(k+1) a_{k+1}/σ.
+        """
+        size = np.sqrt(diagonal(self.cov))
+        rho = np.clip(self.cov / np.maximum(outer(size), 1e-300), -1, 1)
+        a = hermite(f, size, terms, nodes)  # (…, n, terms)
+        slope = a[..., 1:] * np.sqrt(np.arange(1, terms)) / np.maximum(size, 1e-300)[..., None]
+        gain, mean = slope[..., 0], a[..., 0]
+        linear = self.mixture.scaled(gain)
+        second = power_series(a, rho)
+        extra = Component(second - linear.cov - outer(mean))
+        ones = Component(np.ones_like(second), constant=True)
+        mixture = Mixture(linear.parts | {extra: np.ones_like(size), ones: mean}, second)
+        rest = power_series(slope, rho) - outer(gain)
+        return self.then(mixture, lambda g: g.scaled(gain) + Mixture.fresh(rest * g.cov))
+
+    def mixed(self, weights: Array, q: Stream | None = None, k: Stream | None = None) -> Stream:
+        """Σ_j P_ij v_j with attention weights (…, H, n, m); back to v, and through the scores to q and k."""
+        P = weights
+        C = self.cov[..., None, :, :]
+        mixture = Mixture.fresh((P @ C @ P.mT).mean(-3))
+        if q is None:
+            return self.then(mixture, lambda g: Mixture.fresh(to_values(P, g.cov)))
+
+        def pull(g):
+            to_q, to_k = through_scores(P, g.cov, q.cov, k.cov, self.cov)
+            return Mixture.fresh(to_values(P, g.cov)), Mixture.fresh(to_q), Mixture.fresh(to_k)
+
+        return Stream(self.tape, mixture, (self, q, k), pull)
+
+
+def to_values(P: Array, G: Array) -> Array:
+    """Gradients at the values: the mean over heads of Pᵀ G P."""
+    return (P.mT @ G[..., None, :, :] @ P).mean(-3)
+
+
+def through_scores(P: Array, G: Array, Cq: Array, Ck: Array, Cv: Array) -> tuple[Array, Array]:
+    """Gram matrices of the gradients at q and at k, for gradients G at the heads' outputs.
+
+    ∂s_i = D_i ∂p_i with D_i = diag p_i − p_iᵀp_i, ∂p_ik = g_i·v_k, and v, k, q independent:
+    E⟨∂q_i, ∂q_j⟩ = G_ij Σ_km [D_i Cv D_j]_km Ck_km and E⟨∂k_k, ∂k_m⟩ = Σ_ij G_ij Cq_ij [D_i Cv D_j]_km, where
+    [D_i Cv D_j]_km = p_ik p_jm (Cv_km − a_im − a_jk + e_ij), a = P Cv, e = P Cv Pᵀ.
+    """
+    G, Cq, Ck, Cv = (A[..., None, :, :] for A in (G, Cq, Ck, Cv))
+    a, b = P @ Cv, P @ Ck
+    e = a @ P.mT
+    half = (a * b) @ P.mT
+    to_q = G * (P @ (Cv * Ck) @ P.mT - half - half.mT + e * (b @ P.mT))
+    B = G * Cq
+    half = P.mT @ (a * (B @ P))
+    to_k = Cv * (P.mT @ B @ P) - half - half.mT + P.mT @ (B * e) @ P
+    return to_q.mean(-3), to_k.mean(-3)
+
+
+def hermite(f: Callable[[Array], Array], size: Array, terms: int, nodes: int) -> Array:
+    """(…, terms): coefficients of f(σz) in normalised Hermite polynomials of z, for each σ in `size`."""
+    z, w = np.polynomial.hermite_e.hermegauss(nodes)
+    basis = np.empty((terms, nodes))
+    basis[0], basis[1] = 1, z
+    for k in range(1, terms - 1):  # h_{k+1} = (z h_k − √k h_{k−1})/√(k+1)
+        basis[k + 1] = (z * basis[k] - sqrt(k) * basis[k - 1]) / sqrt(k + 1)
+    return f(size[..., None] * z) @ (basis * w).T / sqrt(2 * np.pi)
+
+
+def power_series(a: Array, rho: Array) -> Array:
+    """Σ_k a_k[i] a_k[j] ρ[i, j]^k."""
+    total, power = np.zeros_like(rho), np.ones_like(rho)
+    for k in range(a.shape[-1]):
+        total = total + outer(a[..., k]) * power
+        power = power * rho
+    return total
+
+
+def backward(out: Stream, G: Array, stop: int = 0) -> dict[Stream, Mixture]:
+    """Gradients of every stream that `out` was made from, back to entry `stop` of the tape."""
+    grads = {out: Mixture.fresh(G)}
+    for node in reversed(out.tape[stop:]):
+        if node in grads and node.pull:
+            for source, g in zip(node.inputs, node.pull(grads[node]), strict=True):
+                grads[source] = grads[source] + g if source in grads else g
+    return grads

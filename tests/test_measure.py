@@ -1,0 +1,326 @@
+"""Measurements against plain float64 autograd on the same weights, closed forms, and each other's definitions."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import lntutor as ln
+from lntutor.measure import TOLERANCE, attention_weights, feed, frobenius_norms
+from lntutor.model import Sequence, Transformer
+from lntutor.weights import BANK
+from tests.reference import Leaves, plain_gradients
+
+SITES = ["placement", "depth", "width", "side", "layer", "site", "seed", "value"]
+GRADIENTS = ["placement", "depth", "width", "side", "layer", "block", "parameter", "seed", "value", "below_floor"]
+SMALL = ln.ModelConfig("post", depth=3, width=24, heads=3, ffn=40)
+
+
+@st.composite
+def configs(draw, **fixed):
+    heads = draw(st.integers(1, 3))
+    return ln.ModelConfig(
+        **{
+            "placement": draw(st.sampled_from(sorted(ln.PLACEMENTS))),
+            "depth": draw(st.integers(1, 4)),
+            "width": heads * draw(st.integers(12, 24)),  # LN of very few features has next to no gradient
+            "heads": heads,
+            "ffn": draw(st.integers(12, 80)),
+            "stack": draw(st.sampled_from(["encoder", "decoder", "encoder-decoder"])),
+            "attention": draw(st.sampled_from(["softmax", "uniform"])),
+            "init": draw(st.sampled_from(["xavier", "torch", "theory"])),
+            "output_projection": draw(st.booleans()),
+            "norm": draw(st.sampled_from(["layer", "rms"])),
+        }
+        | fixed
+    )
+
+
+@st.composite
+def inputs(draw):
+    return ln.Inputs(
+        kind=draw(st.sampled_from(["gaussian", "tokens"])),
+        tokens=draw(st.integers(1, 9)),
+        batch=draw(st.integers(1, 3)),
+        loss=draw(st.sampled_from(["cross_entropy", "probe"])),
+        vocab=draw(st.integers(27, 80)),
+        head=draw(st.sampled_from([0.3, 1.0, 2.0])),
+    )
+
+
+def signal_sizes(cfg, inputs, seed):
+    """name → ‖X‖‖G‖ in float64, the scale that errors are relative to, and ‖∂L/∂W‖ with it."""
+    gradients = plain_gradients(cfg, seed, inputs)
+    sizes = {}
+
+    class Look:
+        def matmul(self, name, x, y):
+            y.retain_grad() if y.requires_grad else None
+            sizes[name] = (x, y)
+
+        def site(self, *_):
+            pass
+
+        attention = site
+
+    fed = feed(cfg, inputs, (seed,), torch.float64)
+    sequences = [Sequence(s.x[0].clone().requires_grad_(), s.batch, s.real) for s in fed.sequences]
+    out = Transformer(cfg, Leaves.of(cfg, seed), Look())(*sequences)
+    fed.loss(out[None]).backward()
+    norm = torch.linalg.matrix_norm
+    return {
+        name: (float(norm(gradients[name])), float(norm(x.detach()) * (0 if y.grad is None else norm(y.grad))))
+        for name, (x, y) in sizes.items()
+    }
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@settings(max_examples=120)
+@given(configs(), inputs(), st.integers(0, 50))
+def test_gradient_norms_equal_plain_autograd(dtype, cfg, fed, seed):
+    """Oracle: float64 autograd of each matrix itself; error relative to ‖X‖‖G‖."""
+    seeds = (seed, seed + 1)
+    table = ln.gradient_norms(cfg, seeds=seeds, inputs=fed, dtype=dtype)
+    for s in seeds:
+        expected = signal_sizes(cfg, fed, s)
+        rows = table[table.seed == s]
+        assert len(rows) == len(expected)
+        for row in rows.itertuples():
+            value, size = expected[row.side, row.layer, row.block, row.parameter]
+            assert abs(row.value - value) <= TOLERANCE[dtype] * size, (row, value, size)
+
+
+@settings(max_examples=60)
+@given(configs(), inputs(), st.sampled_from(["W_V", "W_1", "W_2"]), st.sets(st.integers(1, 5), min_size=1))
+def test_last_layer_gradients_equal_one_model_a_depth(cfg, fed, parameter, depths):
+    """Oracle: plain float64 autograd of a separate model for each depth."""
+    table = ln.last_layer_gradients(cfg, depths, parameter=parameter, seeds=(3, 4), inputs=fed, dtype="float64")
+    assert set(table.depth) == depths
+    assert (table.depth == table.layer).all()
+    for row in table.itertuples():
+        gradients = plain_gradients(cfg.with_(depth=row.depth), row.seed, fed)
+        value = float(torch.linalg.matrix_norm(gradients[row.side, row.layer, row.block, row.parameter]))
+        assert row.value == pytest.approx(value, rel=1e-9, abs=1e-14)
+
+
+@settings(max_examples=40)
+@given(configs(), inputs())
+def test_signal_and_backward_norms_equal_hooks_on_a_plain_pass(cfg, fed):
+    """Oracle: tensors caught in a plain float64 pass, norms taken in numpy."""
+    caught = {}
+
+    class Look:
+        def site(self, side, layer, site, x):
+            x.retain_grad()
+            caught[side, layer, site] = x
+
+        def matmul(self, *_):
+            pass
+
+        attention = matmul
+
+    plain = feed(cfg, fed, (0,), torch.float64)
+    sequences = [Sequence(s.x[0].clone().requires_grad_(), s.batch) for s in plain.sequences]
+    plain.loss(Transformer(cfg, Leaves.of(cfg, 0), Look())(*sequences)[None]).backward()
+    signal = ln.signal_norms(cfg, seeds=0, inputs=fed, dtype="float64")
+    back = ln.backward_norms(cfg, seeds=0, inputs=fed, dtype="float64")
+    assert len(signal) == len(back) == len(caught)
+    for a, b in zip(signal.itertuples(), back.itertuples(), strict=True):
+        x = caught[a.side, a.layer, a.site]
+        assert a.value == pytest.approx((x.detach().numpy() ** 2).sum(-1).mean() / cfg.width, rel=1e-10)
+        g = np.zeros(1) if x.grad is None else x.grad.numpy()
+        assert b.value == pytest.approx((g**2).sum(-1).mean(), rel=1e-9, abs=1e-30)
+
+
+def test_token_similarity_is_the_mean_cosine_of_pairs():
+    """Oracle: every pair by hand, in numpy."""
+    fed = ln.Inputs(tokens=5, batch=2)
+    table = ln.token_similarity(SMALL, seeds=0, inputs=fed, dtype="float64")
+    x = feed(SMALL, fed, (0,), torch.float64).sequences[1].x[0].numpy().reshape(2, 5, -1)
+    unit = x / np.linalg.norm(x, axis=-1, keepdims=True)
+    pairs = [unit[b, i] @ unit[b, j] for b in range(2) for i in range(5) for j in range(5) if i != j]
+    row = table[(table.side == "decoder") & (table.site == "in")]
+    assert row.value.item() == pytest.approx(np.mean(pairs))
+    with pytest.raises(ValueError, match="needs two tokens, got tokens=1"):
+        ln.token_similarity(SMALL, inputs=ln.Inputs(tokens=1))
+
+
+def test_attention_entropy_is_that_of_the_weights_and_uniform_is_the_most():
+    """Oracle: entropy in numpy; ln n for uniform attention, mean ln i for a causal one."""
+    fed = ln.Inputs(tokens=7, batch=2)
+    table = ln.attention_entropy(SMALL, seeds=(0, 1), inputs=fed)
+    p = attention_weights(SMALL, seeds=(0, 1), inputs=fed)["decoder", 2, "cross"]
+    entropy = -(p * np.log(p)).sum(-1).mean((1, 3))  # (seeds, heads)
+    rows = table[(table.side == "decoder") & (table.layer == 2) & (table.block == "cross")]
+    np.testing.assert_allclose(rows.value.to_numpy().reshape(2, 3), entropy, rtol=1e-5)
+    assert (table.value <= table.uniform + 1e-6).all()
+    causal = table[(table.side == "decoder") & (table.block == "self")].uniform
+    np.testing.assert_allclose(causal, np.log(np.arange(1, 8)).mean())
+    flat = ln.attention_entropy(SMALL.with_(attention="uniform"), seeds=0, inputs=fed)
+    np.testing.assert_allclose(flat.value, flat.uniform)
+    assert len(flat) == len(table) / 2
+
+
+@pytest.mark.parametrize(
+    ("table", "columns"),
+    [
+        (lambda: ln.signal_norms(SMALL), SITES),
+        (lambda: ln.backward_norms(SMALL), SITES),
+        (lambda: ln.token_similarity(SMALL), SITES),
+        (lambda: ln.gradient_norms(SMALL), GRADIENTS),
+        (lambda: ln.last_layer_gradients(SMALL, [1, 2]), GRADIENTS),
+        (lambda: ln.attention_entropy(SMALL), [*GRADIENTS[:6], "head", "seed", "value", "uniform"]),
+        (lambda: ln.predict(SMALL, "signal"), SITES),
+        (lambda: ln.predict(SMALL, "backward"), SITES),
+        (lambda: ln.predict(SMALL, "similarity"), SITES),
+        (lambda: ln.predict(SMALL, "gradient"), GRADIENTS),
+        (lambda: ln.predict(SMALL, "last_layer", depths=[1, 2]), GRADIENTS),
+    ],
+    ids=[
+        "signal",
+        "backward",
+        "similarity",
+        "gradient",
+        "last",
+        "entropy",
+        "t-signal",
+        "t-back",
+        "t-sim",
+        "t-grad",
+        "t-last",
+    ],
+)
+def test_tables_are_tidy_with_fixed_columns(table, columns):
+    """Oracle: the columns that the design fixes; one row a key; values finite."""
+    table = table()
+    assert list(table.columns) == columns
+    assert not table.duplicated([c for c in columns if c not in ("value", "below_floor", "uniform")]).any()
+    assert np.isfinite(table.value).all()
+    assert set(table.placement) == {"post"}
+    assert set(table.width) == {24}
+    assert set(table.side) <= {"encoder", "decoder"}
+    if "site" in columns:
+        assert set(table.site) == {"in", "sum", "out", "final"}
+        assert (table[table.site == "in"].layer == 0).all()
+        assert (table[table.site != "in"].layer >= 1).all()
+    if "parameter" in columns:
+        assert set(table.parameter) <= {"W_Q", "W_K", "W_V", "W_O", "W_1", "W_2"}
+        assert set(table.block) <= {"self", "cross", "ffn"}
+    assert table.seed.isna().all() or set(table.seed) == {0, 1, 2}
+
+
+def test_a_call_gives_the_same_table_again_alone_or_with_other_seeds():
+    """Oracle: the table of one seed by itself; round-off may differ with the size of the group."""
+    together = ln.gradient_norms(SMALL, seeds=(5, 6))
+    assert together.equals(ln.gradient_norms(SMALL, seeds=(5, 6)))
+    alone = ln.gradient_norms(SMALL, seeds=6).value.to_numpy()
+    np.testing.assert_allclose(together[together.seed == 6].value, alone, rtol=1e-4)
+    BANK.clear()
+    assert together.equals(ln.gradient_norms(SMALL, seeds=(5, 6)))
+
+
+@torch.no_grad()
+def test_gradients_are_taken_whatever_the_callers_grad_mode():
+    """A cell under no_grad, or a callback in another thread, gets the same numbers."""
+    inside = ln.gradient_norms(SMALL, seeds=0)
+    last = ln.last_layer_gradients(SMALL, [2], seeds=0)
+    with torch.enable_grad():
+        assert inside.equals(ln.gradient_norms(SMALL, seeds=0))
+        assert last.equals(ln.last_layer_gradients(SMALL, [2], seeds=0))
+
+
+def test_collapsed_tokens_are_flagged_where_float32_shows_only_noise():
+    """Oracle: float64. Deep Post-LN: tokens collapse, and W_Q, W_K have gradients that float32 cannot see."""
+    cfg = ln.ModelConfig("post", depth=48, width=64, heads=1, ffn=64, stack="encoder", init="theory")
+    fed = ln.Inputs(tokens=8)
+    single = ln.gradient_norms(cfg, seeds=range(2), inputs=fed)
+    double = ln.gradient_norms(cfg, seeds=range(2), inputs=fed, dtype="float64")
+    error = (single.value / double.value - 1).abs()
+    assert single.below_floor.sum() > 20
+    assert set(single[single.below_floor].parameter) <= {"W_Q", "W_K"}
+    assert error[~single.below_floor].max() < 0.05  # what is drawn is right
+    assert error[single.below_floor].median() > 0.2  # what is flagged is noise
+    assert not double.below_floor.any()
+
+
+@given(
+    st.integers(1, 3), st.integers(1, 40), st.integers(1, 40), st.integers(1, 40), st.booleans(), st.integers(0, 10**6)
+)
+def test_frobenius_norms_equal_the_product(seeds, n, d_in, d_out, single, seed):
+    """Oracle: numpy's norm of xᵀg in float64, also where the product cancels almost to nothing."""
+    random = np.random.default_rng(seed)
+    x, g = random.standard_normal((seeds, n, d_in)), random.standard_normal((seeds, n, d_out))
+    if n > 1:
+        x[:, 1:] = x[:, :1]  # equal tokens …
+        g -= (1 - 1e-3) * g.mean(1, keepdims=True)  # … with gradients that nearly cancel
+    dtype = torch.float32 if single else torch.float64
+    tx, tg = torch.from_numpy(x).to(dtype), torch.from_numpy(g).to(dtype)
+    (value,), (size,) = frobenius_norms([(tx, tg)])
+    exact = np.linalg.norm(np.einsum("sni,snj->sij", tx.double().numpy(), tg.double().numpy()), axis=(1, 2))
+    tolerance = TOLERANCE["float32" if single else "float64"]
+    assert (np.abs(value.numpy() - exact) <= tolerance * size.numpy()).all()
+    np.testing.assert_allclose(size, np.linalg.norm(x, axis=(1, 2)) * np.linalg.norm(g, axis=(1, 2)), rtol=1e-5)
+
+
+def test_a_padded_batch_measures_the_words_only():
+    """Oracle: the same sentences one by one, weighted by their words."""
+    cfg = SMALL.with_(placement="pre")
+    source = np.array([[5, 6, 7, 8], [9, 3, 0, 0]])
+    target = np.array([[4, 5, 0], [6, 7, 8]])
+    labels = np.array([[5, 9, 0], [7, 8, 9]])
+    batch = ln.Batch(source, target, labels, vocab=(12, 11))
+    table = ln.signal_norms(cfg, seeds=0, inputs=ln.Inputs(batch), dtype="float64")
+    one = ln.Batch(source[:1], target[:1, :2], labels[:1, :2], vocab=(12, 11))
+    two = ln.Batch(source[1:, :2], target[1:], labels[1:], vocab=(12, 11))
+    parts = [ln.signal_norms(cfg, seeds=0, inputs=ln.Inputs(b), dtype="float64").value for b in (one, two)]
+    words = np.where(table.side == "encoder", 4 / 6, 2 / 5)
+    np.testing.assert_allclose(table.value, words * parts[0] + (1 - words) * parts[1], rtol=1e-10)
+    gradients = plain_gradients(cfg, 0, ln.Inputs(batch))
+    measured = ln.gradient_norms(cfg, seeds=0, inputs=ln.Inputs(batch), dtype="float64")
+    for row in measured.itertuples():
+        exact = float(torch.linalg.matrix_norm(gradients[row.side, row.layer, row.block, row.parameter]))
+        assert row.value == pytest.approx(exact, rel=1e-9)
+    with pytest.raises(ValueError, match="stack='encoder' needs a batch without target"):
+        ln.gradient_norms(cfg.with_(stack="encoder"), inputs=ln.Inputs(batch))
+
+
+def test_words_are_embedded_scaled_placed_and_read_by_a_tied_head():
+    """Oracle: the loss by hand from the same table: √d E[w] + positions, logits x Eᵀ."""
+    cfg = ln.ModelConfig("pre", 2, 16, 2, 24, "decoder")
+    batch = ln.Batch(np.array([[3, 1, 4]]), labels=np.array([[1, 4, 2]]), vocab=(6, 6))
+    fed = feed(cfg, ln.Inputs(batch), (0,), torch.float64)
+    embedding = BANK.samples(0, ("embedding", "decoder"), 6, 16).double() / 4  # variance 1/d
+    from lntutor.reading import positions
+
+    x = 4 * embedding[[3, 1, 4]] + torch.from_numpy(positions(3, 16))
+    torch.testing.assert_close(fed.sequences[0].x[0], x)
+    out = Transformer(cfg, Leaves.of(cfg, 0))(Sequence(x))
+    expected = torch.nn.functional.cross_entropy(out @ embedding.T, torch.tensor([1, 4, 2]))
+    torch.testing.assert_close(fed.loss(out[None]), expected)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: ln.gradient_norms("post"), "cfg must be a ModelConfig, got str"),
+        (lambda: ln.gradient_norms(SMALL, seeds=[]), "seeds must be one or more"),
+        (lambda: ln.gradient_norms(SMALL, inputs="gaussian"), "inputs must be an Inputs, got str"),
+        (lambda: ln.signal_norms(SMALL, dtype="float16"), "dtype must be one of float32, float64, got 'float16'"),
+        (lambda: ln.last_layer_gradients(SMALL, []), "at least one depth"),
+        (lambda: ln.last_layer_gradients(SMALL, [0]), r"depth .* 1\.\.64, got 0"),
+        (lambda: ln.last_layer_gradients(SMALL, 5), "depths must be several whole numbers"),
+        (lambda: ln.last_layer_gradients(SMALL, [1], parameter="W_3"), "parameter must be one of W_Q"),
+        (lambda: ln.last_layer_gradients(SMALL.with_(attention="uniform"), [1], parameter="W_Q"), "got 'W_Q'"),
+        (lambda: ln.predict(SMALL, "loss"), "quantity must be one of signal, backward"),
+        (lambda: ln.predict("post", "signal"), "cfg must be a ModelConfig"),
+        (lambda: ln.predict(SMALL, "last_layer"), "needs depths"),
+        (lambda: ln.predict(SMALL, "last_layer", depths=[1], parameter="W_9"), "parameter must be one of"),
+        (lambda: ln.predict(SMALL, "signal", inputs=3), "inputs must be an Inputs"),
+        (lambda: ln.theorem_bound(ln.ModelConfig("peri")), "Theorem 1 speaks of post and pre, got placement='peri'"),
+    ],
+)
+def test_wrong_arguments_are_answered_in_words(call, message):
+    """Oracle: the messages written here."""
+    with pytest.raises(ValueError, match=message):
+        call()
