@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from math import sqrt
 
 from lntutor.config import ModelConfig, choice
@@ -34,13 +34,16 @@ def parameters(cfg: ModelConfig, block: str) -> dict[str, tuple[int, int]]:
     return dict.fromkeys(names, (d, d))
 
 
-def matrices(cfg: ModelConfig) -> Iterator[Matrix]:
+@lru_cache(maxsize=256)
+def matrices(cfg: ModelConfig) -> tuple[Matrix, ...]:
     """Every weight matrix of a model, from the input to the output."""
-    for side in cfg.sides:
-        for layer in range(1, cfg.depth + 1):
-            for block in blocks(cfg.stack, side):
-                for parameter, shape in parameters(cfg, block).items():
-                    yield Matrix(side, layer, block, parameter, shape)
+    return tuple(
+        Matrix(side, layer, block, parameter, shape)
+        for side in cfg.sides
+        for layer in range(1, cfg.depth + 1)
+        for block in blocks(cfg.stack, side)
+        for parameter, shape in parameters(cfg, block).items()
+    )
 
 
 def blocks_with(cfg: ModelConfig, parameter: str) -> list[str]:

@@ -37,10 +37,13 @@ TOGETHER = 48 * 2**20  # bytes of weights up to which seeds run together
 
 @dataclass(frozen=True)
 class Feed:
-    """Inputs drawn for some seeds: a sequence for each side, and the loss of an output."""
+    """Inputs drawn for some seeds: a sequence for each side, and the loss of an output.
+
+    Like the weights, signals have an axis of seeds in front only where there are several.
+    """
 
     sequences: tuple[Sequence, ...]
-    loss: Callable[[Tensor], Tensor]  # (S, K·B·n, d) → sum over seeds and K repeats of the mean over positions
+    loss: Callable[[Tensor], Tensor]  # (K·B·n, d) → sum over seeds and K repeats of the mean over positions
     real: Tensor | None  # (B, n) bool, of the last side
 
 
@@ -86,7 +89,7 @@ def feed(cfg: ModelConfig, inputs: Inputs, seeds: tuple[int, ...], dtype: torch.
 
         @torch.enable_grad()
         def loss(out):
-            return (out.unflatten(-2, (-1, rows * n)) * probe[:, None]).sum()
+            return (_by_seed(out, seeds).unflatten(-2, (-1, rows * n)) * probe[:, None]).sum()
 
     else:
         words, std, _ = tied(cfg, inputs, last)
@@ -97,7 +100,7 @@ def feed(cfg: ModelConfig, inputs: Inputs, seeds: tuple[int, ...], dtype: torch.
         @torch.enable_grad()
         def loss(out):
             repeats = out.shape[-2] // (rows * n)
-            logits = out @ (head.mT if text else head)
+            logits = _by_seed(out, seeds) @ (head.mT if text else head)
             nll = F.cross_entropy(logits.flatten(0, 1), labels.repeat(1, repeats).flatten(), reduction="none")
             return (nll.unflatten(0, (-1, rows * n)) * weight).sum()
 
@@ -109,14 +112,24 @@ def _sequence(cfg, inputs, side, ids, seeds, dtype, text) -> Sequence:
     gain = cfg.placement.gain(At(side, 0, cfg.depth, cfg.stack), "embedding")
     if not text:
         parts = [BANK.ready(seeds, ("input", side, b), (n, cfg.width), gain, dtype) for b in range(rows)]
-        return Sequence(torch.cat(parts, -2), rows)
+        return Sequence(_squeeze(torch.cat(parts, -2)), rows)
     words, std, factor = tied(cfg, inputs, side)
     table = BANK.ready(seeds, ("embedding", side), (words, cfg.width), std, dtype)
     index = torch.from_numpy(np.array(ids)).flatten(1)  # (S, B·n)
     x = torch.stack([rows_of[i] for rows_of, i in zip(table, index, strict=True)]) * factor
     x = x + torch.from_numpy(positions(n, cfg.width)).to(dtype).repeat(rows, 1)
     real = torch.from_numpy(ids[0] != inputs.kind.pad) if isinstance(inputs.kind, Batch) else None
-    return Sequence(x, rows, real)
+    return Sequence(_squeeze(x), rows, real)
+
+
+def _squeeze(x: Tensor) -> Tensor:
+    """Without the axis of seeds if there is only one: plain products are faster than batches of one."""
+    return x if len(x) > 1 else x[0]
+
+
+def _by_seed(x: Tensor, seeds: tuple[int, ...]) -> Tensor:
+    """With the axis of seeds, however many there are."""
+    return x if len(seeds) > 1 else x[None]
 
 
 # Forward passes ------------------------------------------------------------------------------------------------
@@ -189,7 +202,7 @@ def _sites(cfg, seeds, inputs, dtype, measure, grad=False) -> pd.DataFrame:
             signals = dict(zip(signals, grads, strict=True))
         sequences = dict(zip(cfg.sides, fed.sequences, strict=True))
         for (side, layer, site), x in signals.items():
-            values = measure(x.detach(), sequences[side])
+            values = measure(_by_seed(x.detach(), group), sequences[side])
             rows += [(side, layer, site, seed, float(v)) for seed, v in zip(group, values, strict=True)]
     return table(cfg, SITES, rows)
 
@@ -264,13 +277,16 @@ def norm_rows(watch: Recorder, loss: Tensor, seeds: tuple[int, ...], dtype: str)
     wanted = [watch.products[name][1] for name in names] + [watch.maps[name][-1] for name in scored]
     grads = torch.autograd.grad(loss, wanted, materialize_grads=True)
     at_heads = dict(zip(scored, grads[len(names) :], strict=True))
-    pairs = [(watch.products[name][0].detach(), g) for name, g in zip(names, grads, strict=False)]
+    inputs = {id(x): _by_seed(x.detach(), seeds) for x, _ in watch.products.values()}  # Q, K and V read the same x
+    pairs = [(inputs[id(watch.products[n][0])], _by_seed(g, seeds)) for n, g in zip(names, grads, strict=False)]
     values, sizes = frobenius_norms(pairs)  # (products, S)
     floors = TOLERANCE[dtype] * sizes
     for i in (values < 1e-3 * values.max()).any(-1).nonzero()[:, 0].tolist():  # only these can be round-off
-        if names[i][3] in ("W_Q", "W_K"):
-            block = names[i][:3]
-            size = uncancelled(names[i][3], pairs[i][0], *watch.maps[block], at_heads[block])
+        *block, parameter = names[i]
+        if parameter in ("W_Q", "W_K"):
+            inside = (*watch.maps[tuple(block)][:3], at_heads[tuple(block)])
+            inside = (t.detach().reshape(len(seeds), -1, t.shape[-1]) for t in inside)
+            size = uncancelled(parameter, pairs[i][0], *inside)
             floors[i] = floors[i].maximum(torch.finfo(pairs[i][0].dtype).eps / 2 * size)  # unit round-off
     below, values = (values < floors).tolist(), values.tolist()
     for i, name in enumerate(names):
@@ -283,33 +299,47 @@ def frobenius_norms(pairs: list[tuple[Tensor, Tensor]]) -> tuple[Tensor, Tensor]
     By Gram matrices where N is small, else by the products xᵀg. Squares cancel where ‖xᵀg‖ is far below ‖x‖‖g‖;
     there the product itself is formed.
     """
-    values, sizes, known = [], [], {}
+    rows, sizes, known = [], [], {}
     for x, g in pairs:
         n, d_in, d_out = x.shape[-2], x.shape[-1], g.shape[-1]
-        small = n * (d_in + d_out) < d_in * d_out
-        if id(x) not in known:  # Q, K and V read the same x
+        small = n * (d_in + d_out) <= d_in * d_out
+        if id(x) not in known:
             known[id(x)] = _norm(x), x @ x.mT if small else None
         size, gram = known[id(x)]
+        rows.append((g @ g.mT).mul_(gram).sum(-1) if small else (x.mT @ g).square_().sum(-1))
         sizes.append(size * _norm(g))
-        if small:
-            value = (gram * (g @ g.mT)).sum(-1).sum(-1, dtype=torch.float64).clamp_min(0).sqrt()
-            trusted = bool((value > (0.02 if x.dtype == torch.float32 else 1e-3) * sizes[-1]).all())
-        values.append(value if small and trusted else _norm(x.mT @ g))
-    return torch.stack(values), torch.stack(sizes)
+    values, sizes = _sums(rows).clamp_min_(0).sqrt_(), torch.stack(sizes).double()
+    trusted = 0.02 if rows[0].dtype == torch.float32 else 1e-3
+    for i in (values < trusted * sizes).any(-1).nonzero()[:, 0].tolist():
+        x, g = pairs[i]
+        values[i] = _norm((x.mT @ g).double())
+    return values, sizes
 
 
 def _norm(a: Tensor) -> Tensor:
-    """Frobenius norm of the last two axes; rows in their own precision, the sum over rows in float64."""
-    return torch.linalg.vector_norm(torch.linalg.vector_norm(a, dim=-1), dim=-1, dtype=torch.float64)
+    """Frobenius norm of the last two axes."""
+    return torch.linalg.vector_norm(a, dim=(-2, -1))
 
 
-def uncancelled(parameter: str, x: Tensor, q: Tensor, k: Tensor, v: Tensor, weights, heads, g: Tensor) -> Tensor:
-    """(S,): how large ‖∂L/∂W_Q‖ or ‖∂L/∂W_K‖ would be if nothing cancelled in the softmax's gradient."""
+def _sums(rows: list[Tensor]) -> Tensor:
+    """(rows, S): the sum of each over its last axis, in float64, those of one length together."""
+    sums = torch.empty(len(rows), len(rows[0]), dtype=torch.float64)
+    for length in {row.shape[-1] for row in rows}:
+        at = [i for i, row in enumerate(rows) if row.shape[-1] == length]
+        sums[at] = torch.stack([rows[i] for i in at]).double().sum(-1)
+    return sums
+
+
+def uncancelled(parameter: str, x: Tensor, q: Tensor, k: Tensor, v: Tensor, g: Tensor) -> Tensor:
+    """(S,): how large ‖∂L/∂W_Q‖ or ‖∂L/∂W_K‖ would be if nothing cancelled in the softmax's gradient.
+
+    x is (S, tokens, d); q, k, v and g, the gradient at the heads' outputs, are (S, heads × tokens, d_head).
+    """
 
     def rms(t):  # of the vectors of one token and head
-        return _norm(t.detach().flatten(1, -2)) / sqrt(t[0, ..., 0].numel())
+        return _norm(t) / sqrt(t.shape[1])
 
-    return _norm(x) * _norm(g.flatten(1, -2)) * rms(v) * rms(k if parameter == "W_Q" else q) / sqrt(q.shape[-1])
+    return (_norm(x) * _norm(g) * rms(v) * rms(k if parameter == "W_Q" else q)).double() / sqrt(q.shape[-1])
 
 
 def last_layer_gradients(
@@ -399,7 +429,7 @@ def attention_weights(cfg: ModelConfig, *, seeds=(0,), inputs: Inputs = Inputs()
     for group, kind in runs(cfg, seeds, inputs, "float32"):
         watch = Recorder()
         forward(cfg, group, inputs, kind, watch, grad=False)
-        parts.append({name: weights.double().numpy() for name, (_, _, _, weights, _) in watch.maps.items()})
+        parts.append({name: _by_seed(maps[3], group).double().numpy() for name, maps in watch.maps.items()})
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
 
@@ -425,7 +455,7 @@ def attention_entropy(
                 for layer in range(1, cfg.depth + 1):
                     values = np.full((len(group), cfg.heads), uniform)
                     if cfg.attention == "softmax":
-                        p = watch.maps[side, layer, block][3].double()
+                        p = _by_seed(watch.maps[side, layer, block][3], group).double()
                         values = _query_mean(-torch.xlogy(p, p).sum(-1), query.real)
                     for (i, h), value in np.ndenumerate(values):
                         rows.append((side, layer, block, h + 1, group[i], float(value), float(uniform)))

@@ -134,18 +134,23 @@ class Transformer(Reading):
     def softmax(self, query: Sequence, keys: Sequence, visible, block: str, at: At, N: Callable) -> Tensor:
         """softmax(q kᵀ/√d_head) v, heads side by side, (…, B, n, d)."""
 
+        d_head = self.cfg.width // self.cfg.heads
+
         def split(parameter, name, sequence):  # (…, B·n, d) → (…, B, H, n, d_head)
             y = self.linear(sequence.x, at, block, parameter)
-            y = y.unflatten(-2, (sequence.batch, -1)).unflatten(-1, (self.cfg.heads, -1)).transpose(-3, -2)
+            y = y.view(*y.shape[:-2], sequence.batch, -1, self.cfg.heads, d_head).transpose(-3, -2)
             return self.tap(name, y, at, N)
 
+        def flat(t):  # (…, B, H, n, d_head) → (…·B·H, n, d_head)
+            return t.reshape(-1, *t.shape[-2:])
+
         q, k, v = split("W_Q", "q", query), split("W_K", "k", keys), split("W_V", "v", keys)
-        scores = q @ k.mT * (1 / sqrt(q.shape[-1]))
+        scores = torch.bmm(flat(q) * (1 / sqrt(d_head)), flat(k).mT)  # (…·B·H, n, m)
         if visible is not None:
-            scores = scores.masked_fill(~visible, -torch.inf)
-        weights = scores.softmax(-1)  # (…, B, H, n, m)
-        heads = weights @ v
-        self.watch.attention((at.side, at.layer, block), q, k, v, weights, heads)
+            scores = scores.view(*q.shape[:-1], -1).masked_fill(~visible, -torch.inf).flatten(0, -3)
+        weights = scores.softmax(-1)
+        heads = torch.bmm(weights, flat(v)).view(q.shape)  # (…, B, H, n, d_head)
+        self.watch.attention((at.side, at.layer, block), q, k, v, weights.view(*q.shape[:-1], -1), heads)
         return self.tap("heads", heads, at, N).transpose(-3, -2).flatten(-2)
 
     def uniform(self, keys: Sequence, visible, block: str, at: At, N: Callable) -> Tensor:

@@ -274,7 +274,8 @@ def predict(
 
     quantity: "signal" (`signal_norms`), "backward" (`backward_norms`), "gradient" (`gradient_norms`: √E‖·‖²),
     "similarity" (`token_similarity`), "last_layer" (`last_layer_gradients`, needs `depths`). Uniform attention
-    needs no forward pass; softmax attention takes the weights measured for these seeds.
+    needs no forward pass; softmax attention takes the weights measured for these seeds. W_Q and W_K see only how
+    tokens differ: where tokens have nearly collapsed, as in deep Post-LN, their predictions are the least exact.
     """
     if not isinstance(cfg, ModelConfig):
         raise ValueError(f"cfg must be a ModelConfig, got {type(cfg).__name__}")

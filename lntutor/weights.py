@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import threading
 from collections import OrderedDict
+from functools import lru_cache
 
 import numpy as np
 import torch
@@ -57,7 +58,7 @@ class WeightBank:
     def ready(self, seeds: tuple[int, ...], name: tuple, shape: tuple[int, int], factor: float, dtype) -> torch.Tensor:
         """(len(seeds), rows, columns) samples × factor, contiguous; kept, so never write into it."""
         with self._lock:
-            key = ("ready", seeds, *name, shape, factor, dtype)
+            key = ("ready", seeds, name, shape, factor, dtype)
             if key not in self._kept:
                 parts = [self.samples(seed, name, *shape) for seed in seeds]
                 self._keep(key, torch.stack(parts).to(dtype).mul_(factor))
@@ -115,16 +116,24 @@ def check_memory(cfg: ModelConfig, inputs: Inputs, seeds: int = 1, item: int = 4
         )
 
 
+@lru_cache(maxsize=256)
+def recipe(cfg: ModelConfig) -> dict[tuple, tuple[tuple[int, int], float]]:
+    """name → (shape, standard deviation) of every matrix."""
+    return {m.name: (m.shape, scale(cfg, m)) for m in matrices(cfg)}
+
+
 class Weights:
-    """The matrices of one model for some seeds, by name: (side, layer, block, parameter) → (seeds, fan_in, fan_out)."""
+    """The matrices of one model by name, (side, layer, block, parameter): (fan_in, fan_out), behind an axis of seeds
+    if there are several.
+    """
 
     def __init__(self, cfg: ModelConfig, seeds: tuple[int, ...], dtype: torch.dtype = torch.float32):
         self.seeds, self.dtype = seeds, dtype
-        self._recipe = {m.name: (m.shape, scale(cfg, m)) for m in matrices(cfg)}
+        self._recipe = recipe(cfg)
 
     def __getitem__(self, name: tuple[str, int, str, str]) -> torch.Tensor:
-        shape, factor = self._recipe[name]
-        return BANK.ready(self.seeds, name, shape, factor, self.dtype)
+        ready = BANK.ready(self.seeds, name, *self._recipe[name], self.dtype)
+        return ready if len(self.seeds) > 1 else ready[0]
 
     def get(self, name: tuple, default=None):
         """Biases and gains are 0 and 1 at initialisation: there are none to look up."""

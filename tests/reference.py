@@ -16,15 +16,15 @@ class Leaves(dict):
     @classmethod
     def of(cls, cfg, seed, dtype=torch.float64):
         drawn = Weights(cfg, (seed,), dtype)
-        return cls({m.name: drawn[m.name][0].clone().requires_grad_() for m in matrices(cfg)})
+        return cls({m.name: drawn[m.name].clone().requires_grad_() for m in matrices(cfg)})
 
 
 def plain_gradients(cfg, seed, inputs):
     """name → ∂L/∂W by plain float64 autograd: no Gram matrices, no shared passes, one seed."""
     leaves = Leaves.of(cfg, seed)
     fed = feed(cfg, inputs, (seed,), torch.float64)
-    out = Transformer(cfg, leaves)(*(s.__class__(s.x[0], s.batch, s.real) for s in fed.sequences))
-    fed.loss(out[None]).backward()
+    out = Transformer(cfg, leaves)(*fed.sequences)
+    fed.loss(out).backward()
     return {name: torch.zeros_like(w) if w.grad is None else w.grad for name, w in leaves.items()}
 
 

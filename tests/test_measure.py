@@ -65,9 +65,9 @@ def signal_sizes(cfg, inputs, seed):
         attention = site
 
     fed = feed(cfg, inputs, (seed,), torch.float64)
-    sequences = [Sequence(s.x[0].clone().requires_grad_(), s.batch, s.real) for s in fed.sequences]
+    sequences = [Sequence(s.x.clone().requires_grad_(), s.batch, s.real) for s in fed.sequences]
     out = Transformer(cfg, Leaves.of(cfg, seed), Look())(*sequences)
-    fed.loss(out[None]).backward()
+    fed.loss(out).backward()
     norm = torch.linalg.matrix_norm
     return {
         name: (float(norm(gradients[name])), float(norm(x.detach()) * (0 if y.grad is None else norm(y.grad))))
@@ -121,8 +121,8 @@ def test_signal_and_backward_norms_equal_hooks_on_a_plain_pass(cfg, fed):
         attention = matmul
 
     plain = feed(cfg, fed, (0,), torch.float64)
-    sequences = [Sequence(s.x[0].clone().requires_grad_(), s.batch) for s in plain.sequences]
-    plain.loss(Transformer(cfg, Leaves.of(cfg, 0), Look())(*sequences)[None]).backward()
+    sequences = [Sequence(s.x.clone().requires_grad_(), s.batch) for s in plain.sequences]
+    plain.loss(Transformer(cfg, Leaves.of(cfg, 0), Look())(*sequences)).backward()
     signal = ln.signal_norms(cfg, seeds=0, inputs=fed, dtype="float64")
     back = ln.backward_norms(cfg, seeds=0, inputs=fed, dtype="float64")
     assert len(signal) == len(back) == len(caught)
@@ -137,7 +137,7 @@ def test_token_similarity_is_the_mean_cosine_of_pairs():
     """Oracle: every pair by hand, in numpy."""
     fed = ln.Inputs(tokens=5, batch=2)
     table = ln.token_similarity(SMALL, seeds=0, inputs=fed, dtype="float64")
-    x = feed(SMALL, fed, (0,), torch.float64).sequences[1].x[0].numpy().reshape(2, 5, -1)
+    x = feed(SMALL, fed, (0,), torch.float64).sequences[1].x.numpy().reshape(2, 5, -1)
     unit = x / np.linalg.norm(x, axis=-1, keepdims=True)
     pairs = [unit[b, i] @ unit[b, j] for b in range(2) for i in range(5) for j in range(5) if i != j]
     row = table[(table.side == "decoder") & (table.site == "in")]
@@ -294,10 +294,10 @@ def test_words_are_embedded_scaled_placed_and_read_by_a_tied_head():
     from lntutor.reading import positions
 
     x = 4 * embedding[[3, 1, 4]] + torch.from_numpy(positions(3, 16))
-    torch.testing.assert_close(fed.sequences[0].x[0], x)
+    torch.testing.assert_close(fed.sequences[0].x, x)
     out = Transformer(cfg, Leaves.of(cfg, 0))(Sequence(x))
     expected = torch.nn.functional.cross_entropy(out @ embedding.T, torch.tensor([1, 4, 2]))
-    torch.testing.assert_close(fed.loss(out[None]), expected)
+    torch.testing.assert_close(fed.loss(out), expected)
 
 
 @pytest.mark.parametrize(
