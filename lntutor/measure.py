@@ -21,8 +21,8 @@ from lntutor.config import Batch, Inputs, ModelConfig, choice, depth_list, seed_
 from lntutor.matrices import blocks_with, matrices
 from lntutor.model import Sequence, Transformer, Watch
 from lntutor.placements import At, blocks
-from lntutor.reading import positions
-from lntutor.weights import BANK, Weights, check_memory, random_stream
+from lntutor.reading import positions, random_stream
+from lntutor.weights import BANK, Weights, check_memory
 
 SITES = ("placement", "depth", "width", "side", "layer", "site", "seed", "value")
 GRADIENTS = (*SITES[:5], "block", "parameter", "seed", "value", "below_floor")

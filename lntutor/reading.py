@@ -6,7 +6,9 @@ norm, an attention and an FFN do; the placement says the rest.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,11 +19,44 @@ from lntutor.placements import At, blocks, last_sum, stream
 EPS = 1e-5  # inside the root of every norm, as in torch
 
 
+def random_stream(*name) -> np.random.Generator:
+    """The random stream of this name: the same on every machine, in every process."""
+    digest = hashlib.blake2b(repr(name).encode(), digest_size=16).digest()
+    return np.random.Generator(np.random.Philox(key=int.from_bytes(digest, "little")))
+
+
 def positions(n: int, width: int) -> np.ndarray:
     """(n, width) sinusoidal positions (Vaswani et al. 2017, section 3.5)."""
     rate = 10_000.0 ** (-np.arange(0, width, 2) / width)
     angle = np.arange(n)[:, None] * rate
     return np.stack((np.sin(angle), np.cos(angle)), -1).reshape(n, -1)[:, :width]
+
+
+@dataclass(frozen=True)
+class SubLayer:
+    """The f of a rule: x → attention or FFN of x. No closure: one that names itself would keep its tensors alive."""
+
+    reading: Reading
+    block: str
+    at: At
+    N: Callable
+    sequence: Any
+    memory: Any
+
+    @property
+    def name(self) -> tuple[str, int, int]:
+        """Sorts the sub-layers of a side in the order in which they run."""
+        return self.at.side, self.at.layer, ("self", "cross", "ffn").index(self.block)
+
+    def __call__(self, x):
+        reading = self.reading
+        if self.block == "ffn":
+            y = reading.ffn(x, self.at, self.N)
+        else:
+            y = reading.attention(x, self.sequence, self.memory, self.block, self.at, self.N)
+        if reading.cfg.placement.profile and reading.profile is None:
+            reading.seen[self.name] = reading.variance(y)
+        return y
 
 
 class Reading:
@@ -67,7 +102,7 @@ class Reading:
         """One layer, by the placement's own rule."""
         at = self.at(side, layer)
         N = self.norms(at)
-        subs = [self.sub_layer(block, at, N, sequence, memory) for block in blocks(self.cfg.stack, side)]
+        subs = [SubLayer(self, block, at, N, sequence, memory) for block in blocks(self.cfg.stack, side)]
         state = self.cfg.placement.layer(state, subs, N, at)
         self.site(side, layer, "out", stream(state))
         return state
@@ -102,18 +137,6 @@ class Reading:
             return self.norm(x, (at.side, at.layer, "norm", calls - 1))
 
         return N
-
-    def sub_layer(self, block: str, at: At, N: Callable, sequence, memory) -> Callable:
-        """The f of a rule: x → attention or FFN of x."""
-
-        def f(x):
-            y = self.ffn(x, at, N) if block == "ffn" else self.attention(x, sequence, memory, block, at, N)
-            if self.cfg.placement.profile and self.profile is None:
-                self.seen[f.name] = self.variance(y)
-            return y
-
-        f.name = (at.side, at.layer, ("self", "cross", "ffn").index(block))
-        return f
 
     def tap(self, name: str, x, at: At, N: Callable):
         """What the placement does inside a sub-layer, at one of `placements.TAPS`."""

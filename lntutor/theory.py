@@ -7,6 +7,7 @@ without a forward pass; softmax attention adds the weights measured in one.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from contextlib import closing
 from math import log, sqrt
 
 import numpy as np
@@ -115,6 +116,10 @@ class MeanField(Reading):
 
     def site(self, side, layer, site, x):
         self.sites[side, layer, site] = x
+
+    def close(self) -> None:
+        """Let the streams go: they and their tape hold each other."""
+        self.tape.clear()
 
     def run(self) -> Stream:
         """Both sides, from the inputs to the output."""
@@ -284,8 +289,13 @@ def predict(
     choice("quantity", quantity, QUANTITIES)
     if quantity == "last_layer":
         return _last_layer(cfg, inputs, depths, parameter, seeds)
-    field = MeanField(cfg, inputs, _maps(cfg, inputs, seeds))
-    out = field.run()
+    with closing(MeanField(cfg, inputs, _maps(cfg, inputs, seeds))) as field:
+        return _predicted(field, quantity)
+
+
+def _predicted(field: MeanField, quantity: str) -> pd.DataFrame:
+    """One quantity's table, from one pass forward and back."""
+    cfg, inputs, out = field.cfg, field.inputs, field.run()
     if quantity == "gradient":
         grads = field.gradients(out)
         return _gradient_table(cfg, [(*name, field.weight_gradient(name, grads)) for name in field.products])
@@ -329,18 +339,18 @@ def _last_layer(cfg: ModelConfig, inputs: Inputs, depths, parameter: str, seeds)
     shared = cfg.placement.depth_free and len(cfg.sides) == 1
     for group in [depths] if shared else [[depth] for depth in depths]:
         deepest = cfg.with_(depth=group[-1])
-        field = MeanField(deepest, inputs, _maps(deepest, inputs, seeds))
-        memory = None
-        for here in deepest.sides:
-            state = field.begin(here)
-            for layer in range(1, deepest.depth + 1):
-                below = len(field.tape)
-                state = field.layer(here, layer, state, None, memory)
-                if here == side and layer in group:
-                    grads = field.gradients(field.finish(here, state), stop=below)
-                    for name in ((here, layer, block, parameter) for block in names):
-                        rows.append((*name, field.weight_gradient(name, grads)))
-            memory = field.finish(here, state)
+        with closing(MeanField(deepest, inputs, _maps(deepest, inputs, seeds))) as field:
+            memory = None
+            for here in deepest.sides:
+                state = field.begin(here)
+                for layer in range(1, deepest.depth + 1):
+                    below = len(field.tape)
+                    state = field.layer(here, layer, state, None, memory)
+                    if here == side and layer in group:
+                        grads = field.gradients(field.finish(here, state), stop=below)
+                        for name in ((here, layer, block, parameter) for block in names):
+                            rows.append((*name, field.weight_gradient(name, grads)))
+                memory = field.finish(here, state)
     result = _gradient_table(cfg, rows)
     result["depth"] = result["layer"]
     return result

@@ -7,7 +7,6 @@ depth 6 is the first half of depth 12; width 64 is a corner of width 128.
 
 from __future__ import annotations
 
-import hashlib
 import threading
 from collections import OrderedDict
 from functools import lru_cache
@@ -18,15 +17,10 @@ import torch
 from lntutor.config import Batch, Inputs, ModelConfig
 from lntutor.matrices import matrices, scale
 from lntutor.placements import blocks
+from lntutor.reading import random_stream
 
 TILE = 64
 GIB = 2**30
-
-
-def random_stream(*name) -> np.random.Generator:
-    """The random stream of this name: the same on every machine, in every process."""
-    digest = hashlib.blake2b(repr(name).encode(), digest_size=16).digest()
-    return np.random.Generator(np.random.Philox(key=int.from_bytes(digest, "little")))
 
 
 class WeightBank:

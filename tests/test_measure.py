@@ -1,5 +1,7 @@
 """Measurements against plain float64 autograd on the same weights, closed forms, and each other's definitions."""
 
+import gc
+
 import numpy as np
 import pytest
 import torch
@@ -324,3 +326,26 @@ def test_wrong_arguments_are_answered_in_words(call, message):
     """Oracle: the messages written here."""
     with pytest.raises(ValueError, match=message):
         call()
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: ln.gradient_norms(SMALL, seeds=0),
+        lambda: ln.last_layer_gradients(SMALL, [1, 3], seeds=0),
+        lambda: ln.signal_norms(SMALL, seeds=0),
+        lambda: ln.predict(SMALL, "gradient", seeds=0),
+        lambda: ln.predict(SMALL, "last_layer", depths=[1, 3], seeds=0),
+    ],
+    ids=["gradient", "last layer", "signal", "predict", "predict last layer"],
+)
+def test_a_call_leaves_nothing_for_the_garbage_collector(call):
+    """Oracle: Python's own collector. A cycle would keep tensors alive, and memory would grow as sliders move."""
+    call()
+    gc.collect()
+    gc.disable()
+    try:
+        call()
+        assert gc.collect() == 0
+    finally:
+        gc.enable()
