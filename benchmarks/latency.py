@@ -1,0 +1,210 @@
+"""How soon does the picture follow a key? From the key press to the changed picture, in a real JupyterLab.
+
+Floor: an HTML label, which shows what the keys, the server and the kernel take. Peer: plotly's FigureWidget with
+`batch_update`. Ours: a live plot of the same figure, and the GradientExplorer as it opens. All in one page, in turns;
+the page's own clock runs from the key event to the changed text or curve. Second table: what a page with three plots
+receives.
+"""
+
+import sys
+import tempfile
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+import numpy as np
+
+from benchmarks._timing import machine, show
+from lntutor.browser import find_browser
+
+ROUNDS, KEYS = 6, 10
+SETUP = """\
+import ipywidgets as widgets
+import numpy as np
+import plotly.graph_objects as go
+from IPython.display import display
+
+from lntutor.live import live_plot
+
+x = np.arange(10)
+
+
+def heights(power):
+    return (x / 9) ** power
+
+
+def figure(power):
+    layout = {"title": f"Power {power}", "yaxis_range": [0, 1]}  # naming a template costs plotly.py 15 ms a figure
+    return go.Figure(go.Scatter(x=x, y=heights(power)), layout=layout)
+
+
+def slider(name, follow):
+    control = widgets.IntSlider(value=2, min=1, max=30)
+    control.observe(follow, "value")
+    control.add_class(name)
+    return control
+"""
+CELLS = {  # row → a cell; the slider has the class of its name
+    "label": """\
+label = widgets.HTML("2")
+label.add_class("label-picture")
+
+
+def follow_label(change):
+    label.value = str(change.new)
+
+
+widgets.VBox([slider("label", follow_label), label])""",
+    "figure": """\
+peer = go.FigureWidget(figure(2))
+
+
+def follow_figure(change):
+    with peer.batch_update():
+        peer.data[0].y = heights(change.new)
+        peer.layout.title.text = f"Power {change.new}"
+
+
+# displayed beside its slider: inside a box it stays empty until the first move
+display(slider("figure", follow_figure), peer)""",
+    "live": """\
+plot = live_plot(figure(2))
+plot.add_class("live-picture")
+
+
+def follow_live(change):
+    plot.show(figure(change.new))
+
+
+widgets.VBox([slider("live", follow_live), plot])""",
+    "explorer": """\
+from lntutor.explore import GradientExplorer
+
+explorer = GradientExplorer()
+explorer.controls["depth"].add_class("explorer")
+display(explorer)""",
+}
+ROWS = {  # row → what it is, where its picture is, its goal in multiples of the floor
+    "label": ("HTML label", "document.querySelector('.label-picture')", None),
+    "figure": ("FigureWidget, batch_update", "document.querySelector('.js-plotly-plot:not(.lntutor-live *)')", None),
+    "live": ("live plot", "document.querySelector('.live-picture')", 1.8),
+    "explorer": ("GradientExplorer", "[...document.querySelectorAll('.lntutor-live:not(.live-picture)')].at(-1)", 3.0),
+}
+CLOCK = """picture => {
+    const content = () => {
+        const traces = [...picture.querySelectorAll('.plot')]
+        return traces.length ? traces.map(node => node.innerHTML).join() : picture.textContent
+    }
+    window.times = []
+    let start, before
+    window.clock?.abort()
+    window.clock = new AbortController()
+    document.addEventListener('keydown', () => {
+        before = content()
+        start = performance.now()
+    }, { capture: true, signal: window.clock.signal })
+    const observer = new MutationObserver(() => {
+        if (start === undefined || content() === before) return
+        window.times.push(performance.now() - start)
+        start = undefined
+    })
+    observer.observe(picture, { subtree: true, childList: true, attributes: true, characterData: true })
+    window.clock.signal.addEventListener('abort', () => observer.disconnect())
+}"""
+THREE = {
+    "FigureWidget": "for power in (1, 2, 3):\n    display(go.FigureWidget(figure(power)))",
+    "LivePlot": "for power in (1, 2, 3):\n    display(live_plot(figure(power)))",
+}
+
+
+def presses(page, name: str, key: str) -> list[float]:
+    """Milliseconds from each of several key presses to the changed picture; the first warms up and is not counted."""
+    page.locator(f".{name} .noUi-handle").focus()
+    page.evaluate(f"({CLOCK})({ROWS[name][1]})")
+    for count in range(1, KEYS + 2):
+        page.keyboard.press(key)
+        page.wait_for_function(f"() => window.times.length === {count}", timeout=30_000)
+        page.wait_for_timeout(150)  # what the picture does after that must not meet the next key
+    return page.evaluate("window.times")[1:]
+
+
+def explorers() -> bool:
+    """Whether there is a GradientExplorer to measure."""
+    try:
+        from lntutor.explore import GradientExplorer  # noqa: F401
+    except ImportError as error:
+        print(f"GradientExplorer is left out: {error}")
+        return False
+    return True
+
+
+def latencies(server, browser, root: Path) -> dict[str, list[float]]:
+    """Row → milliseconds of every press, the rows taking turns."""
+    from tests.browser.jupyter import new_notebook, write_notebook
+
+    names = [name for name in CELLS if name != "explorer" or explorers()]
+    write_notebook(root / "latency.ipynb", SETUP, *(CELLS[name] for name in names))
+    times = {name: [] for name in names}
+    with new_notebook(browser) as notebook:
+        notebook.open(server, "latency", folder="")
+        notebook.run_all()
+        assert not notebook.errors(), notebook.errors()
+        notebook.page.wait_for_timeout(3_000)
+        for turn in range(ROUNDS):
+            for name in names:
+                times[name] += presses(notebook.page, name, ["ArrowRight", "ArrowLeft"][turn % 2])
+    return times
+
+
+def received(server, browser, root: Path, name: str, cell: str) -> int:
+    """Bytes that a page receives over its socket until three plots are drawn, from a kernel of their own."""
+    from tests.browser.jupyter import new_notebook, write_notebook
+
+    write_notebook(root / f"{name}.ipynb", SETUP, cell)
+    with new_notebook(browser) as notebook:
+        notebook.open(server, name, folder="")
+        notebook.frames.clear()
+        notebook.run_all()
+        drawn = "document.querySelectorAll('.js-plotly-plot .main-svg .scatterlayer').length >= 3"
+        notebook.page.wait_for_function(f"() => {drawn}", timeout=60_000)
+        return sum(notebook.frames)
+
+
+def report(times: dict[str, list[float]], sizes: dict[str, int]) -> None:
+    """Print both tables and the ratio."""
+    median = {name: float(np.median(values)) for name, values in times.items()}
+    rows = []
+    for name, values in times.items():
+        title, _, goal = ROWS[name]
+        numbers = (median[name], np.quantile(values, 0.9), median[name] / median["label"])
+        rows.append((title, *(f"{number:.3g}" for number in numbers), f"{goal}" if goal else ""))
+    show(rows, ("key press → picture", "median ms", "90% ms", "× label", "goal"))
+    peer = sizes["FigureWidget"]
+    rows = [(f"three of {name}", f"{size / 1e6:.2f}", f"{size / peer:.2f}") for name, size in sizes.items()]
+    show(rows, ("a page receives", "MB", "× FigureWidget"))
+    print(f"ratio {median['figure'] / median['live']:.1f}")
+
+
+def main() -> None:
+    """Start JupyterLab and the browser, measure, print; the last line is FigureWidget's median over ours."""
+    print(machine())
+    try:
+        from tests.browser.jupyter import chromium, jupyterlab, scratch_command
+    except ImportError as error:
+        print(f"left out: {error}. `pip install -r requirements-dev.txt` brings what drives a browser.")
+        return
+    program = find_browser()
+    if program is None:
+        print("left out: no Chromium or Chrome found; install one or set LNTUTOR_BROWSER.")
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        home, root = Path(folder, "home"), Path(folder, "notebooks")
+        home.mkdir()
+        root.mkdir()
+        with jupyterlab(home, scratch_command(root)) as server, chromium(program) as browser:
+            sizes = {name: received(server, browser, root, name, cell) for name, cell in THREE.items()}
+            report(latencies(server, browser, root), sizes)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,174 @@
+"""The live plot: a go.Figure drawn in place in the page.
+
+A figure travels as one string of JSON, and `Plotly.react` changes the picture to it. plotly.js itself comes from the
+installed plotly package, so nothing is fetched from elsewhere. It is never part of the widget's state: a page that
+has none yet asks for it, once for all its plots.
+"""
+
+import gzip
+import json
+import time
+import uuid
+from functools import cache
+from html import escape
+from pathlib import Path
+
+import ipywidgets
+import plotly.graph_objects as go
+from plotly.offline import get_plotlyjs, get_plotlyjs_version
+from plotly.utils import PlotlyJSONEncoder
+from traitlets import Unicode
+
+try:
+    from anywidget import AnyWidget
+except ImportError as error:
+    AnyWidget, MISSING = None, error
+
+HEIGHT = 420  # pixels, where neither the caller nor the figure says
+KERNEL = uuid.uuid4().hex  # tells the kernels apart that one page talks to
+PAUSE = 5.0  # seconds in which a page is not sent the library twice, however often it asks
+SERVED: dict[str, float] = {}  # page → when it was last sent the library
+
+
+def live_plot(figure: go.Figure, alt: str = "", height: int | None = None) -> ipywidgets.DOMWidget:
+    """A `LivePlot` of the figure, or a `PlainPlot` with a sentence why where anywidget does not load."""
+    return (LivePlot if AnyWidget else PlainPlot)(figure, alt=alt, height=height)
+
+
+def text_alternative(figure: go.Figure) -> str:
+    """The figure in words: `layout.meta["alt"]` if it carries one, else its title."""
+    meta = figure.layout.meta
+    alt = meta.get("alt") if isinstance(meta, dict) else None
+    return alt or figure.layout.title.text or ""
+
+
+def encode(figure: go.Figure, alt: str, height: int) -> str:
+    """Figure, text alternative and height as one string of JSON; numpy arrays in base64, as plotly.js reads them."""
+    picture = figure.to_dict() | {"alt": alt, "height": height}
+    return json.dumps(picture, cls=PlotlyJSONEncoder, separators=(",", ":"))
+
+
+def check(figure: go.Figure) -> go.Figure:
+    """The figure, if it is one."""
+    if not isinstance(figure, go.Figure):
+        raise TypeError(f"figure must be a plotly.graph_objects.Figure, got {type(figure).__name__}")
+    return figure
+
+
+@cache
+def library() -> bytes:
+    """plotly.js of the installed plotly package, compressed: 1.7 MB in place of 4.8."""
+    return gzip.compress(get_plotlyjs().encode(), compresslevel=1)
+
+
+if AnyWidget:
+
+    class LivePlot(AnyWidget):
+        """A go.Figure in the page; `show` puts another in its place, and the reader's zoom stays.
+
+        It is as wide as its cell or box, and as high as `height`, the figure's `layout.height` or 420 pixels say. Zoom
+        and hidden traces are kept as plotly's `uirevision` has it: one for all figures, unless a figure names its own.
+
+        Messages: the page sends `{"type": "plotly", "page": id}` and gets `{"type": "plotly"}` with the library as a
+        buffer; `{"type": "png", "name": …}` has the page save what it shows, `{"type": "download", "name": …,
+        "mime": …}` the file in the buffer, and `{"type": "copy", "text": …}` copies a text.
+        """
+
+        _esm = Path(__file__).with_suffix(".js")
+        _css = """
+            .lntutor-live { width: 100%; flex-shrink: 0; }
+            .widget-hbox > .lntutor-live { flex: 1 1 0px; min-width: min(160px, 100%); }
+            .lntutor-live > div { position: relative; overflow: hidden; }
+            .lntutor-live p { margin: 1em; opacity: 0.7; }
+            .lntutor-live .js-plotly-plot { position: absolute; left: 0; top: 0; }
+        """
+        picture = Unicode().tag(sync=True)
+        plotlyjs = Unicode(f"{get_plotlyjs_version()} {KERNEL}").tag(sync=True)  # which one, and from whom
+
+        def __init__(self, figure: go.Figure, *, alt: str = "", height: int | None = None):
+            self._height = height
+            super().__init__(picture=self._encoded(figure, alt))
+            self.on_msg(self._answer)
+
+        def show(self, figure: go.Figure, alt: str = "") -> None:
+            """Draw this figure in place of the last, in one message."""
+            self.picture = self._encoded(figure, alt)
+
+        @property
+        def figure(self) -> go.Figure:
+            """The figure on screen."""
+            return self._figure
+
+        @property
+        def alt(self) -> str:
+            """What a screen reader says of it."""
+            return self._alt
+
+        def download_png(self, name: str = "figure.png") -> None:
+            """Have the page save what it shows, at twice the resolution of the screen."""
+            self.send({"type": "png", "name": Path(name).with_suffix(".png").name})
+
+        def download(self, name: str, mime: str, content: bytes) -> None:
+            """Have the page save this file."""
+            self.send({"type": "download", "name": Path(name).name, "mime": mime}, [content])
+
+        def copy(self, text: str) -> None:
+            """Have the page put this text on the clipboard, where the browser lets it."""
+            self.send({"type": "copy", "text": text})
+
+        def _encoded(self, figure: go.Figure, alt: str) -> str:
+            self._figure, self._alt = check(figure), alt or text_alternative(figure)
+            return encode(figure, self._alt, self._height or figure.layout.height or HEIGHT)
+
+        def _answer(self, _widget, content: dict, _buffers) -> None:
+            """Send the library to a page that asks; it may ask again while this kernel is busy."""
+            page, now = str(content.get("page")), time.monotonic()
+            if content.get("type") == "plotly" and now - SERVED.get(page, -PAUSE) >= PAUSE:
+                self.send({"type": "plotly"}, [library()])
+                SERVED[page] = time.monotonic()
+
+
+class PlainPlot(ipywidgets.VBox):
+    """The same without anywidget: an output area that draws every figure anew, and a sentence why."""
+
+    def __init__(self, figure: go.Figure, *, alt: str = "", height: int | None = None):
+        self._height = height
+        reason = ipywidgets.HTML(
+            "This plot is redrawn at every change, and zoom is lost, because anywidget does not load "
+            f"({escape(str(MISSING))}). Install it into this kernel's environment, <code>pip install anywidget</code>, "
+            "and restart the kernel."
+        )
+        self._output = ipywidgets.Output()
+        super().__init__([reason, self._output])
+        self.show(figure, alt)
+
+    def show(self, figure: go.Figure, alt: str = "") -> None:
+        """Draw this figure in place of the last."""
+        self._figure, self._alt = check(figure), alt or text_alternative(figure)
+        picture = json.loads(encode(figure, self._alt, HEIGHT))
+        layout = picture["layout"] | {"height": self._height or figure.layout.height or HEIGHT}
+        data = {
+            "application/vnd.plotly.v1+json": {"data": picture["data"], "layout": layout},
+            "text/plain": self._alt,
+        }
+        self._output.outputs = ({"output_type": "display_data", "data": data, "metadata": {}},)
+
+    @property
+    def figure(self) -> go.Figure:
+        """The figure on screen."""
+        return self._figure
+
+    @property
+    def alt(self) -> str:
+        """The figure in words."""
+        return self._alt
+
+    def download_png(self, name: str = "figure.png") -> None:
+        """Nothing: the camera button over the plot saves it."""
+
+    def download(self, name: str, mime: str, content: bytes) -> None:
+        """Say where the file would be made: this plot has no way into the page."""
+        raise ValueError(f"{name} cannot be saved from here, because anywidget does not load ({MISSING}).")
+
+    def copy(self, text: str) -> None:
+        """Nothing: the text stands in the page."""

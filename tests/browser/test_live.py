@@ -1,0 +1,312 @@
+"""The live plot in a page: in JupyterLab and in Voilà, unless a test says otherwise."""
+
+import struct
+
+import pytest
+
+from tests.browser.jupyter import SECONDS, Notebook, write_notebook
+
+SETUP = """\
+import ipywidgets as widgets
+import numpy as np
+import plotly.graph_objects as go
+
+from lntutor.live import live_plot
+
+x = np.arange(5)
+
+
+def lines(slope, *before):
+    data = [go.Scatter(x=x, y=slope * x, name="line"), go.Scatter(x=x, y=x**2, name="x² <i>é</i>")]
+    return go.Figure([*before, *data], layout={"title": f"Slope {slope}", "template": "plotly_white"})
+
+
+def show(change):
+    plot.show(lines(change.new), alt=f"A line of slope {change.new} and a parabola")
+
+
+plot = live_plot(lines(1), alt="A line of slope 1 and a parabola")
+slider = widgets.IntSlider(value=1, max=10)
+slider.observe(show, "value")
+"""
+SLIDER_AND_PLOT = "widgets.VBox([slider, plot])"
+LIBRARY = 1_000_000  # bytes; only plotly.js is as large
+
+
+def plot_value(notebook: Notebook, expression: str, index: int = 0):
+    """The value of an expression in `gd`, plotly's element of a live plot."""
+    return notebook.page.evaluate(f"""() => {{
+        const gd = document.querySelectorAll('.lntutor-live')[{index}].querySelector('.js-plotly-plot')
+        return {expression}
+    }}""")
+
+
+def wait_for_plot(notebook: Notebook, condition: str = "true", index: int = 0) -> None:
+    """Wait until a live plot is drawn and the condition in `gd` holds."""
+    notebook.page.wait_for_function(
+        f"""() => {{
+            const gd = document.querySelectorAll('.lntutor-live')[{index}]?.querySelector('.js-plotly-plot')
+            return gd?.querySelector('.main-svg') && gd._fullData && ({condition})
+        }}""",
+        timeout=60 * SECONDS,
+    )
+
+
+def wait_for_line(notebook: Notebook, slope: int, index: int = 0) -> None:
+    """Wait until the first trace is the line of this slope."""
+    heights = [slope * x for x in range(5)]
+    wait_for_plot(notebook, f"JSON.stringify(Array.from(gd._fullData[0].y)) === '{heights}'.replaceAll(' ', '')", index)
+
+
+def widths(notebook: Notebook) -> list[tuple[float, float]]:
+    """Of every live plot, its own width and that of the picture in it."""
+    return notebook.page.evaluate("""() => [...document.querySelectorAll('.lntutor-live')].map(
+        el => [el.clientWidth, el.querySelector('.main-svg')?.getBoundingClientRect().width ?? 0])""")
+
+
+def deliveries(notebook: Notebook) -> int:
+    """How often the page was sent plotly.js."""
+    return sum(size > LIBRARY for size in notebook.frames)
+
+
+def drag(notebook: Notebook, start: tuple[float, float], end: tuple[float, float]) -> None:
+    """Press, move in steps as a hand does, release."""
+    mouse = notebook.page.mouse
+    mouse.move(*start)
+    mouse.down()
+    mouse.move(*end, steps=12)
+    mouse.up()
+
+
+def test_a_cell_draws_the_plot(run_cells, request):
+    """Oracle: the figure's own numbers and text alternative, and the width of the cell."""
+    notebook = run_cells(SETUP, "plot")
+    wait_for_line(notebook, 1)
+    image = notebook.page.get_by_role("img", name="A line of slope 1 and a parabola", exact=True)
+    assert image.count() == 1
+    assert image.bounding_box()["height"] == 420
+    [(own, drawn)] = widths(notebook)
+    assert own == drawn > 800
+    notebook.screenshot(f"live_{request.node.callspec.id}")
+
+
+def test_keys_move_the_picture(run_cells):
+    """Oracle: slope × x for the slider's value, and the text alternative of that figure."""
+    notebook = run_cells(SETUP, SLIDER_AND_PLOT)
+    wait_for_line(notebook, 1)
+    notebook.slider().focus()
+    notebook.page.keyboard.press("ArrowRight")
+    wait_for_line(notebook, 2)
+    notebook.page.keyboard.press("End")
+    wait_for_line(notebook, 10)
+    for _ in range(7):
+        notebook.page.keyboard.press("ArrowLeft")
+    wait_for_line(notebook, 3)
+    assert notebook.page.get_by_role("img", name="A line of slope 3 and a parabola").count() == 1
+    assert deliveries(notebook) == 1
+
+
+def test_dragging_moves_the_picture(run_cells, request):
+    """Oracle: slope × x for the number that stands beside the slider."""
+    notebook = run_cells(SETUP, SLIDER_AND_PLOT)
+    wait_for_line(notebook, 1)
+    box = notebook.slider().bounding_box()
+    start = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+    drag(notebook, start, (start[0] + 100, start[1]))
+    notebook.page.wait_for_function("() => Number(document.querySelector('.widget-readout').textContent) > 3")
+    slope = int(notebook.page.locator(".widget-readout").inner_text())
+    assert 4 <= slope <= 8
+    wait_for_line(notebook, slope)
+    notebook.screenshot(f"live_dragged_{request.node.callspec.id}")
+
+
+def test_three_plots_share_one_library(run_cells, request):
+    """Oracle: the messages that the page receives, by size; plotly.js compressed has 1.7 MB."""
+    notebook = run_cells(SETUP, "widgets.VBox([plot, live_plot(lines(2)), live_plot(lines(3))])", "live_plot(lines(4))")
+    for index in range(4):
+        wait_for_line(notebook, index + 1, index)
+    assert deliveries(notebook) == 1
+    assert sum(notebook.frames) < 2_500_000
+    notebook.screenshot(f"live_three_{request.node.callspec.id}")
+
+
+def test_widths_fit_in_boxes(run_cells, request):
+    """Oracle: the box's width, which the plots share, and the slider's, which stays."""
+    notebook = run_cells(
+        SETUP, "widgets.VBox([widgets.HBox([live_plot(lines(2)), live_plot(lines(3))]), widgets.HBox([slider, plot])])"
+    )
+    for index in range(3):
+        wait_for_plot(notebook, index=index)
+    box = notebook.page.locator(".widget-hbox").first.bounding_box()["width"]
+    (first, first_drawn), (second, second_drawn), (third, third_drawn) = widths(notebook)
+    assert first == pytest.approx(second, abs=1)
+    assert first + second <= box + 1
+    assert first + second > 0.95 * box
+    slider = notebook.page.locator(".widget-slider").bounding_box()["width"]
+    assert slider == 300
+    assert 0.9 * (box - slider) < third <= box - slider
+    assert (first_drawn, second_drawn, third_drawn) == (first, second, third)
+    heights = "[...document.querySelectorAll('.lntutor-live')].map(el => el.clientHeight)"
+    assert notebook.page.evaluate(heights) == [420] * 3
+    assert not notebook.page.evaluate(
+        "[...document.querySelectorAll('.widget-box')].some(box => box.scrollWidth > box.clientWidth + 1)"
+    )
+    notebook.screenshot(f"live_boxes_{request.node.callspec.id}")
+
+
+def test_a_plot_that_was_hidden_is_right_when_it_shows(run_cells):
+    """Oracle: the tab's width, and the figure that came while it was hidden."""
+    notebook = run_cells(
+        SETUP, "widgets.VBox([slider, widgets.Tab([widgets.Label('first'), plot], titles=['Words', 'Plot'])])"
+    )
+    notebook.slider().focus()
+    notebook.page.keyboard.press("ArrowRight")
+    notebook.page.locator(".lm-TabBar-tab", has_text="Plot").last.click()
+    wait_for_line(notebook, 2)
+    [(own, drawn)] = widths(notebook)
+    assert own == drawn > 700
+
+
+def test_the_width_follows_the_window(run_cells):
+    """Oracle: the cell's width before and after."""
+    notebook = run_cells(SETUP, "plot")
+    wait_for_line(notebook, 1)
+    [(before, _)] = widths(notebook)
+    notebook.page.set_viewport_size({"width": 1000, "height": 900})
+    wait_for_plot(notebook, f"gd._fullLayout.width < {before - 100}")
+    [(own, drawn)] = widths(notebook)
+    assert own == drawn == before - 280
+    notebook.page.set_viewport_size({"width": 1280, "height": 900})
+    wait_for_plot(notebook, f"gd._fullLayout.width === {before}")
+
+
+def test_zoom_and_hidden_traces_survive_an_update(run_cells, request):
+    """Oracle: the ranges and the visibility before the update; afterwards a double click resets the zoom."""
+    notebook = run_cells(SETUP, SLIDER_AND_PLOT)
+    wait_for_line(notebook, 1)
+    notebook.page.locator(".lntutor-live").scroll_into_view_if_needed()
+    whole = plot_value(notebook, "gd._fullLayout.xaxis.range")
+    area = notebook.page.locator(".nsewdrag").bounding_box()
+    corner = area["x"] + 0.3 * area["width"], area["y"] + 0.3 * area["height"]
+    drag(notebook, corner, (corner[0] + 0.4 * area["width"], corner[1] + 0.4 * area["height"]))
+    wait_for_plot(notebook, f"gd._fullLayout.xaxis.range[0] > {whole[0]} + 0.5")
+    zoomed = plot_value(notebook, "[gd._fullLayout.xaxis.range, gd._fullLayout.yaxis.range]")
+    notebook.page.locator(".legendtoggle").nth(1).click()
+    wait_for_plot(notebook, "gd._fullData[1].visible === 'legendonly'")
+    notebook.slider().focus()
+    notebook.page.keyboard.press("ArrowRight")
+    wait_for_line(notebook, 2)
+    assert plot_value(notebook, "[gd._fullLayout.xaxis.range, gd._fullLayout.yaxis.range]") == zoomed
+    assert plot_value(notebook, "gd._fullData.map(trace => trace.visible)") == [True, "legendonly"]
+    notebook.screenshot(f"live_zoomed_{request.node.callspec.id}")
+    notebook.page.mouse.dblclick(area["x"] + area["width"] / 2, area["y"] + area["height"] / 2)
+    wait_for_plot(notebook, "gd._fullLayout.xaxis.autorange === true && gd._fullLayout.yaxis.autorange === true")
+    assert plot_value(notebook, "gd._fullLayout.xaxis.range") == pytest.approx(whole, abs=0.01)
+
+
+def test_a_hidden_trace_stays_hidden_when_another_comes_before_it(run_cells):
+    """Oracle: the names of the traces that are hidden."""
+    more = """
+button = widgets.Button(description="More")
+button.on_click(lambda _: plot.show(lines(1, go.Scatter(x=x, y=x + 5, name="new"))))
+widgets.VBox([button, plot])"""
+    notebook = run_cells(SETUP, more)
+    wait_for_line(notebook, 1)
+    notebook.page.locator(".lntutor-live").scroll_into_view_if_needed()
+    notebook.page.locator(".legendtoggle").nth(1).click()
+    wait_for_plot(notebook, "gd._fullData[1].visible === 'legendonly'")
+    notebook.page.get_by_role("button", name="More", exact=True).click()
+    wait_for_plot(notebook, "gd._fullData.length === 3")
+    seen = plot_value(notebook, "Object.fromEntries(gd._fullData.map(trace => [trace.name, trace.visible]))")
+    assert seen == {"new": True, "line": True, "x² <i>é</i>": "legendonly"}
+
+
+def test_the_plot_leaves_the_focus_and_the_globals_of_the_page_alone(run_cells):
+    """Oracle: the tab index of everything inside the image, and the names that plotly.js's bundle would set."""
+    notebook = run_cells(SETUP, "plot")
+    wait_for_line(notebook, 1)
+    buttons = plot_value(notebook, "[...gd.querySelectorAll('a, button, [tabindex]')].map(node => node.tabIndex)")
+    assert buttons
+    assert set(buttons) == {-1}
+    assert plot_value(notebook, "gd.querySelectorAll('a[href]').length") == 0
+    assert notebook.page.evaluate("[typeof Plotly, typeof moduleName, typeof module]") == ["undefined"] * 3
+
+
+def test_the_page_saves_a_png(run_cells):
+    """Oracle: the PNG header of the saved file, twice the plot's width and height."""
+    save = """
+button = widgets.Button(description="Keep")
+button.on_click(lambda _: plot.download_png("slope"))
+widgets.VBox([button, plot, plot])"""
+    notebook = run_cells(SETUP, save)
+    wait_for_line(notebook, 1)
+    saved = []
+    notebook.page.on("download", lambda download: saved.append(download))
+    with notebook.page.expect_download() as waiting:
+        notebook.page.get_by_role("button", name="Keep").click()
+    content = waiting.value.path().read_bytes()
+    assert waiting.value.suggested_filename == "slope.png"
+    assert content.startswith(b"\x89PNG")
+    [(own, _), _] = widths(notebook)
+    assert struct.unpack(">II", content[16:24]) == (2 * own, 840)
+    notebook.page.wait_for_timeout(500)
+    assert len(saved) == 1
+
+
+def test_a_reload_keeps_the_plot(in_lab):
+    """Oracle: the figure on screen before the page of a saved notebook is loaded again, its kernel alive."""
+    notebook = in_lab(SETUP, SLIDER_AND_PLOT)
+    wait_for_line(notebook, 1)
+    notebook.slider().focus()
+    notebook.page.keyboard.press("ArrowRight")
+    wait_for_line(notebook, 2)
+    notebook.save()
+    notebook.page.reload()
+    notebook.wait_for_idle()
+    wait_for_line(notebook, 2)
+    notebook.slider().focus()
+    notebook.page.keyboard.press("ArrowRight")
+    wait_for_line(notebook, 3)
+    assert deliveries(notebook) == 2  # one a page load
+    notebook.screenshot("live_reloaded")
+
+
+def test_a_restarted_kernel_draws_in_the_same_page(in_lab):
+    """Oracle: the new kernel's figure; the page has plotly.js already."""
+    notebook = in_lab(SETUP, SLIDER_AND_PLOT)
+    wait_for_line(notebook, 1)
+    notebook.menu("Kernel", "kernelmenu:restart-and-clear")
+    notebook.page.locator(".jp-Dialog .jp-mod-accept").click()
+    notebook.page.locator(".lntutor-live").wait_for(state="detached")
+    notebook.wait_for_idle()
+    notebook.run_all()
+    wait_for_line(notebook, 1)
+    notebook.slider().focus()
+    notebook.page.keyboard.press("ArrowRight")
+    wait_for_line(notebook, 2)
+    assert deliveries(notebook) == 1
+
+
+def test_a_second_notebook_in_the_page_uses_the_same_library(in_lab, scratch):
+    """Oracle: the messages that the page receives, by size, from two kernels."""
+    write_notebook(scratch / "second.ipynb", SETUP, "live_plot(lines(7))")
+    notebook = in_lab(SETUP, "plot")
+    wait_for_line(notebook, 1)
+    notebook.page.locator(".jp-DirListing-item", has_text="second.ipynb").dblclick()
+    notebook.page.locator(".lm-TabBar-tab.jp-mod-current", has_text="second.ipynb").wait_for()
+    notebook.wait_for_idle()
+    notebook.menu("Run", "runmenu:run-all")
+    wait_for_line(notebook, 7, index=1)
+    assert deliveries(notebook) == 1
+
+
+def test_without_anywidget_the_plain_figure_is_drawn(run_cells, request):
+    """Oracle: a picture by plotly's own renderer that changes with the slider, and the sentence why."""
+    notebook = run_cells("import sys\n\nsys.modules['anywidget'] = None", SETUP, SLIDER_AND_PLOT)
+    title = notebook.page.locator(".js-plotly-plot .gtitle")
+    title.get_by_text("Slope 1").first.wait_for(state="attached", timeout=60 * SECONDS)
+    assert notebook.page.get_by_text("anywidget does not load").count() == 1
+    notebook.slider().focus()
+    notebook.page.keyboard.press("ArrowRight")
+    title.get_by_text("Slope 2").first.wait_for(state="attached")
+    notebook.screenshot(f"live_plain_{request.node.callspec.id}")
