@@ -1,0 +1,35 @@
+"""Figures: pure functions from tables to go.Figure, one look, titles that state the finding, and a text alternative.
+
+Every function takes `lecture=True` for type that is read from the back row. Nothing global is changed.
+"""
+
+from lntutor.figures.attention import attention_map, softmax_saturation
+from lntutor.figures.curvature import spectrum
+from lntutor.figures.diagram import block_diagram
+from lntutor.figures.layers import gradient_by_layer, signal_by_layer, similarity_by_layer
+from lntutor.figures.norm import jacobian_norm, jacobian_spectrum, layer_norm_before_after
+from lntutor.figures.parts import alt_text
+from lntutor.figures.scaling import gradient_by_depth, gradient_by_width
+from lntutor.figures.style import LECTURE_TEMPLATE, TEMPLATE, placement_style
+from lntutor.figures.training import training_curves, warmup_heatmap
+
+__all__ = [
+    "LECTURE_TEMPLATE",
+    "TEMPLATE",
+    "alt_text",
+    "attention_map",
+    "block_diagram",
+    "gradient_by_depth",
+    "gradient_by_layer",
+    "gradient_by_width",
+    "jacobian_norm",
+    "jacobian_spectrum",
+    "layer_norm_before_after",
+    "placement_style",
+    "signal_by_layer",
+    "similarity_by_layer",
+    "softmax_saturation",
+    "spectrum",
+    "training_curves",
+    "warmup_heatmap",
+]

@@ -1,0 +1,158 @@
+"""Attention: the map over a sentence, and what the scale 1/√d does to the softmax."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+import plotly.graph_objects as go
+
+from lntutor.figures.canvas import Canvas, heatmap
+from lntutor.figures.parts import empty, finish, has, log_axis, marks, over_seeds, sentence, spread_words
+from lntutor.figures.style import BLUE, VERMILLION, fixed, number, safe, sizes
+
+SEQUENTIAL = [[0, "#FFFFFF"], [0.25, "#C9DFF0"], [0.5, "#7DB2D8"], [0.75, "#2E7FB6"], [1, "#08375F"]]
+SCALED = {
+    True: ("with 1/√d", {"color": BLUE, "dash": "solid", "symbol": "circle"}),
+    False: ("without", {"color": VERMILLION, "dash": "dash", "symbol": "square"}),
+}
+LONGEST = 22  # characters of a token that an axis shows; hovering shows all
+
+
+def attention_map(
+    weights: np.ndarray,
+    tokens: Sequence[str] | tuple[Sequence[str], Sequence[str]],
+    *,
+    head: int = 0,
+    entropy: float | Sequence[float] | None = None,
+    note: str = "",
+    lecture: bool = False,
+) -> go.Figure:
+    """One head's weights, (heads, n, m): a row a query, a column a key; tokens for both, or (queries, keys)."""
+    weights = np.asarray(weights, float)
+    weights = weights[None] if weights.ndim == 2 else weights
+    if not weights.size:
+        return empty("There is no attention to draw: the sentence is empty.", lecture, note)
+    here, size = weights[head], sizes(lecture)
+    queries, keys = _token_lists(tokens, *here.shape)
+    fig = Canvas([""], lecture)
+    few = max(here.shape) <= (9 if lecture else 12)
+    fig.add_trace(
+        heatmap(
+            z=here.tolist(),
+            zmin=0,
+            zmax=1,
+            colorscale=SEQUENTIAL,
+            xgap=1,
+            ygap=1,
+            uid="attention",
+            text=[["" if w == 0 else f"{w:.2f}" for w in row] for row in here],
+            texttemplate="%{text}" if few else None,
+            textfont={"size": size.small},
+            customdata=[[[safe(q), safe(k)] for k in keys] for q in queries],
+            hovertemplate="%{customdata[0]} reads %{customdata[1]}: %{z:.3f}<extra></extra>",
+            colorbar={
+                "title": {"text": "weight", "side": "right"},
+                "thickness": 12,
+                "outlinewidth": 0,
+                "tickvals": [0, 0.5, 1],
+            },
+        )
+    )
+    fig.update_xaxes(title="Key: the token that is read", **_token_axis(keys))
+    fig.update_yaxes(title="Query: the token that reads", autorange="reversed", **_token_axis(queries))
+    title = _entropy_sentence(here, len(weights), head, entropy)
+    row, column = np.unravel_index(int(here.argmax()), here.shape)
+    alt = (
+        f"Heat map, {here.shape[0]} queries in rows by {here.shape[1]} keys in columns, colour from white at 0 to dark "
+        f"blue at 1. {title}. The largest weight, {fixed(here.max())}, is where {queries[row]} reads {keys[column]}."
+    )
+    rows = here.shape[0] * (26 if lecture else 30) + 150
+    return finish(fig, title, alt, lecture=lecture, note=note, height=max(330, min(rows, 620)))
+
+
+def _token_lists(tokens, n: int, m: int) -> tuple[list[str], list[str]]:
+    pair = isinstance(tokens, tuple) and len(tokens) == 2 and not any(isinstance(t, str) for t in tokens)
+    queries, keys = tokens if pair else (tokens, tokens)
+    queries, keys = [str(t) for t in queries], [str(t) for t in keys]
+    if (len(queries), len(keys)) != (n, m):
+        raise ValueError(
+            f"tokens must name {n} queries and {m} keys, got {len(queries)} and {len(keys)}; "
+            "give one list for both or a tuple (queries, keys)"
+        )
+    return queries, keys
+
+
+def _token_axis(tokens: list[str]) -> dict:
+    words = [safe(t if len(t) <= LONGEST else t[: LONGEST - 1] + "…") for t in tokens]
+    return {
+        "tickvals": list(range(len(tokens))),
+        "ticktext": words,
+        "showgrid": False,
+        "ticks": "",
+        "showline": False,
+        "type": "linear",
+        "constrain": "domain",
+    }
+
+
+def _entropy_sentence(here: np.ndarray, heads: int, head: int, entropy) -> str:
+    if entropy is None:
+        logs = np.log(here, out=np.zeros_like(here), where=here > 0)
+        value = abs(float((here * logs).sum(-1).mean()))
+    else:
+        value = float(np.ravel(entropy)[head if np.size(entropy) > 1 else 0])
+    name = f"Head {head % heads + 1} of {heads}" if heads > 1 else "Attention"
+    keys = here.shape[-1]
+    share = f", {100 * value / np.log(keys):.0f} % of the most possible, ln {keys}" if keys > 1 else ""
+    return f"{name}: entropy {fixed(value)} nats{share}"
+
+
+def softmax_saturation(table: pd.DataFrame, *, note: str = "", lecture: bool = False) -> go.Figure:
+    """Entropy of the softmax and norm of its gradient against d, with and without 1/√d."""
+    if has(table, "d", "scaled", "entropy", "gradient"):
+        table = table[np.isfinite(table[["entropy", "gradient"]]).all(axis=1)]
+    if not has(table, "d", "scaled", "entropy", "gradient"):
+        return empty("There are no softmaxes to compare here.", lecture, note)
+    size = sizes(lecture)
+    fig = Canvas(["Entropy (nats)", "Norm of the softmax's gradient"], lecture, gap=0.12)
+    for column, what in enumerate(("entropy", "gradient"), 1):
+        for scaled, (name, style) in SCALED.items():
+            means = over_seeds(table[table["scaled"].astype(bool) == scaled], ["d"], what)
+            more = {"legendgroup": name, "showlegend": column == 1, "uid": f"{what}/{scaled}"}
+            hover = "d = %{x}: %{y:.4g}<extra>%{fullData.name}</extra>"
+            fig.add_trace(
+                marks(means, "d", style, size, joined=True, name=name, hovertemplate=hover, **more), 1, column
+            )
+    fig.update_xaxes(type="log", title=f"d<br>({spread_words(table)})", **_powers(table["d"]))
+    fig.update_yaxes(rangemode="tozero", col=1)
+    fig.update_yaxes(**log_axis(table["gradient"]), col=2)
+    title = _saturation(table)
+    alt = sentence(
+        f"Two line plots against d, {table['d'].min()} to {table['d'].max()}, log axis: entropy in nats of the softmax "
+        f"and norm of its gradient on a log axis, {spread_words(table)}",
+        title,
+    )
+    return finish(fig, title, alt, lecture=lecture, note=note)
+
+
+def _powers(values: pd.Series) -> dict:
+    """Ticks at the values of d, at most six of them."""
+    values = sorted({float(v) for v in values})
+    kept = values[:: -(-len(values) // 6)]
+    return {"tickvals": kept, "ticktext": [f"{v:g}" for v in kept]}
+
+
+def _saturation(table: pd.DataFrame) -> str:
+    largest = table["d"].max()
+    last = table[table["d"] == largest].groupby("scaled")[["entropy", "gradient"]].mean()
+    if len(last) < 2:
+        which = "with" if bool(last.index[0]) else "without"
+        return f"At d = {largest}, {which} 1/√d: entropy {fixed(last['entropy'].iloc[0])} nats"
+    bare, scaled = last.loc[False], last.loc[True]
+    share = 100 * bare["gradient"] / scaled["gradient"] if scaled["gradient"] else float("nan")
+    return (
+        f"At d = {largest} without 1/√d: entropy {fixed(bare['entropy'])} nats instead of {fixed(scaled['entropy'])}, "
+        f"gradient {number(share, 2)} % of the scaled one"
+    )

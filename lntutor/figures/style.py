@@ -1,0 +1,204 @@
+"""How figures look: two templates, one colour, dash and marker a placement, and words that are safe to print."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from html import escape, unescape
+from textwrap import wrap
+from zlib import crc32
+
+import plotly.graph_objects as go
+
+from lntutor.placements import PLACEMENTS
+
+INK, PALE, GRID = "#222222", "#767676", "#E4E4E4"
+FAMILY = "'Open Sans', 'Segoe UI', 'Helvetica Neue', Arial, 'DejaVu Sans', sans-serif"
+
+# Okabe and Ito's colours. Orange, sky blue, yellow and purple are darkened until a mark stands out from white
+# by 3:1; black is a placement's colour too, so theory is told from measurement by its shape, not by its colour.
+VERMILLION, BLUE, GREEN, PURPLE, BLACK = "#D55E00", "#0072B2", "#009E73", "#B5588B", "#000000"
+ORANGE, SKY, OLIVE, GREY = "#B27B00", "#2B8FC4", "#857A00", "#767676"
+STYLES = {  # key → colour, dash, marker
+    "post": (VERMILLION, "solid", "circle"),
+    "pre": (BLUE, "dash", "square"),
+    "none": (BLACK, "dot", "x"),
+    "no_residual": (GREY, "2px,4px", "cross"),
+    "peri": (GREEN, "dashdot", "diamond"),
+    "res_post": (PURPLE, "longdash", "triangle-up"),
+    "deepnorm": (ORANGE, "longdashdot", "pentagon"),
+    "b2t": (SKY, "12px,3px", "triangle-right"),
+    "residual": ("#6B3FA0", "8px,2px,2px,2px", "triangle-left"),
+    "mix": (OLIVE, "4px,2px", "hexagon2"),
+    "lns": ("#00604A", "16px,4px,4px,4px", "octagon"),
+}
+NEW_COLOURS = ("#A5142A", "#1F4E9C", "#7A5230", "#3F7D20", "#9C2F9C", "#44546A", "#B0447A")
+NEW_DASHES = ("6px,6px", "10px,2px,2px,6px", "3px,6px", "14px,6px", "1px,3px,6px,3px")
+NEW_SYMBOLS = (
+    "star",
+    "triangle-down",
+    "bowtie",
+    "hourglass",
+    "star-diamond",
+    "hexagram",
+    "star-square",
+    "diamond-tall",
+)
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Type and strokes of one variant, in pixels."""
+
+    text: int
+    title: int
+    small: int
+    line: float
+    thin: float
+    marker: int
+    columns: int  # characters of a title that fit on a line at 700 px
+    tall: float  # factor on heights
+
+
+NORMAL = Sizes(text=14, title=17, small=12, line=2, thin=1.5, marker=9, columns=78, tall=1)
+LECTURE = Sizes(text=20, title=25, small=16, line=3.5, thin=2.5, marker=14, columns=52, tall=1.3)
+
+
+def sizes(lecture: bool) -> Sizes:
+    """The sizes of a variant."""
+    return LECTURE if lecture else NORMAL
+
+
+def _template(size: Sizes) -> go.layout.Template:
+    axis = {
+        "automargin": True,
+        "gridcolor": GRID,
+        "gridwidth": 1,
+        "zeroline": False,
+        "linecolor": PALE,
+        "showline": True,
+        "ticks": "outside",
+        "tickcolor": PALE,
+        "ticklen": 4,
+        "tickfont_size": size.text - 1,
+        "title": {"font_size": size.text, "standoff": 8},
+        "exponentformat": "power",
+    }
+    return go.layout.Template(
+        layout={
+            "font": {"family": FAMILY, "size": size.text, "color": INK},
+            "title": {
+                "font_size": size.title,
+                "x": 0.012,
+                "xref": "container",
+                "xanchor": "left",
+                "yanchor": "top",
+                "yref": "container",
+            },
+            "paper_bgcolor": "white",
+            "plot_bgcolor": "white",
+            "colorway": [colour for colour, _, _ in STYLES.values()],
+            "hovermode": "closest",
+            "hoverlabel": {"bgcolor": "white", "font": {"size": size.text, "color": INK}},
+            "legend": {
+                "orientation": "h",
+                "x": 0,
+                "xanchor": "left",
+                "y": 0,
+                "yref": "container",
+                "yanchor": "bottom",
+                "font_size": size.text,
+                "itemsizing": "trace",
+                "tracegroupgap": 0,
+            },
+            "margin": {"l": 12, "r": 16, "t": 40, "b": 12},
+            "xaxis": axis,
+            "yaxis": axis,
+        }
+    )
+
+
+TEMPLATE, LECTURE_TEMPLATE = _template(NORMAL), _template(LECTURE)
+
+
+def placement_style(key: str) -> dict[str, str]:
+    """Colour, dash and marker of a placement; one that is not built in gets its own from its name, always the same."""
+    if key in STYLES:
+        colour, dash, symbol = STYLES[key]
+    else:
+        number, parts = crc32(str(key).encode()), []
+        for choices in (NEW_COLOURS, NEW_SYMBOLS, NEW_DASHES):
+            number, i = divmod(number, len(choices))
+            parts.append(choices[i])
+        colour, symbol, dash = parts
+    return {"color": colour, "dash": dash, "symbol": symbol}
+
+
+def placement_label(key: str) -> str:
+    """What readers call a placement, safe to print in a figure."""
+    return safe(PLACEMENTS[key].label if key in PLACEMENTS else key)
+
+
+def in_order(keys: Iterable[str]) -> list[str]:
+    """Placements in the order of PLACEMENTS, unknown ones after them: the same for every table."""
+    known = list(PLACEMENTS)
+    return sorted(set(keys), key=lambda k: (known.index(k) if k in known else len(known), str(k)))
+
+
+def darker(colour: str, share: float = 0.5) -> str:
+    """A colour mixed with black."""
+    return "#" + "".join(f"{round(int(colour[i : i + 2], 16) * share):02X}" for i in (1, 3, 5))
+
+
+# Words ---------------------------------------------------------------------------------------------------------
+
+
+def safe(text: object) -> str:
+    """Text as it stands: markup, entities and TeX in it are shown, not interpreted."""
+    return escape(str(text), quote=False).replace("$", "&#36;")
+
+
+def plain(text: str) -> str:
+    """What a reader sees of a marked-up text, for screen readers."""
+    text = re.sub(r"<br ?/?>", " ", text).replace("\n", ". ")
+    text = re.sub(r"<sub>(.*?)</sub>", r"_\1", text)
+    return unescape(re.sub(r"</?(?:b|i|sup|span)[^<>]*>", "", text))
+
+
+def wrapped(text: str, columns: int) -> str:
+    """Text broken into lines of so many visible characters; tags and entities count as what they show."""
+    hidden: list[str] = []
+
+    def hide(match):  # each piece of markup becomes one private character while lines are counted
+        hidden.append(match[0])
+        return chr(0xE000 + len(hidden) - 1)
+
+    short = re.sub(r"<sub>.*?</sub>|<[^<>]+>|&#?\w+;", hide, text)
+    lines = [line for part in short.split("\n") for line in wrap(part, columns, break_on_hyphens=False) or [""]]
+    return re.sub("[\ue000-\uf8ff]", lambda m: hidden[ord(m[0]) - 0xE000], "<br>".join(lines))
+
+
+def parameter_name(parameter: str) -> str:
+    """W_2 as W with a lowered 2."""
+    letter, _, index = str(parameter).partition("_")
+    return safe(letter) + (f"<sub>{safe(index)}</sub>" if index else "")
+
+
+def number(value: float, digits: int = 3) -> str:
+    """A number in words: three digits, a true minus."""
+    text = f"{value:.{digits}g}"
+    if "e" in text:
+        mantissa, _, power = text.partition("e")
+        text = f"{mantissa}e{int(power)}"
+    return text.replace("-", "−")
+
+
+def fixed(value: float, digits: int = 2) -> str:
+    """A number with fixed decimals, never minus zero."""
+    return f"{round(value, digits) + 0.0:.{digits}f}".replace("-", "−")
+
+
+def times(ratio: float) -> str:
+    """A ratio, such as 5.0×."""
+    return (f"{ratio:.1f}" if 0.1 <= ratio < 100 else number(ratio, 2)) + "×"
