@@ -83,7 +83,7 @@ def broken_assumptions(cfg: ModelConfig, inputs: Inputs = Inputs()) -> tuple[str
     variances = all(abs(scale(cfg, m) ** 2 * m.shape[0] - 1) < 1e-9 for m in matrices(cfg) if m.layer == 1)
     checks = (
         (cfg.placement.key in THEOREM_1, f"Theorem 1 is about Post-LN and Pre-LN, this is {cfg.placement.label}."),
-        (cfg.stack == "encoder", f"The theorem's model is an encoder, this is a {cfg.stack}."),
+        (cfg.stack == "encoder", f"The theorem's model is an encoder, not this {cfg.stack}."),
         (cfg.attention == "uniform", "Attention is a softmax; the theorem sets W_Q = W_K = 0, which makes it a mean."),
         (cfg.heads == 1 or cfg.attention == "uniform", f"There are {cfg.heads} heads; the theorem has one."),
         (not cfg.output_projection, "Attention ends in W_O; the theorem has none."),

@@ -5,6 +5,7 @@ import sys
 from math import erf, log, sqrt
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from hypothesis import given
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 
 import lntutor as ln
 from lntutor import streams, theory
+from lntutor.measure import RECENT
 from lntutor.placements import Placement, each
 from lntutor.streams import Mixture, Stream, backward, diagonal
 
@@ -365,6 +367,18 @@ def test_last_layer_prediction_equals_one_model_a_depth():
             full = ln.predict(cfg.with_(depth=depth), "gradient", seeds=0)
             top = value(full, side=cfg.sides[-1], layer=depth, parameter="W_V")
             np.testing.assert_allclose(value(table, depth=depth), top, rtol=1e-10)
+
+
+def test_attention_weights_kept_from_a_measurement_are_those_measured_anew():
+    """Oracle: the same prediction with nothing kept; no more than four passes are kept."""
+    cfg = ln.ModelConfig("pre", 2, 32, 2, 48)
+    RECENT.clear()
+    alone = ln.predict(cfg, "gradient")
+    for depth in range(1, 8):
+        ln.gradient_norms(cfg.with_(depth=depth), seeds=0)
+    assert len(RECENT) == 4
+    ln.gradient_norms(cfg)
+    pd.testing.assert_frame_equal(ln.predict(cfg, "gradient"), alone)
 
 
 def test_words_and_padding_are_predicted():

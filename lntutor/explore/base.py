@@ -1,0 +1,306 @@
+"""What every explorer does: controls → config → table → figure, and the same row of buttons under each plot."""
+
+from __future__ import annotations
+
+import html
+import os
+import threading
+import time
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import ipywidgets as w
+import pandas as pd
+import plotly.graph_objects as go
+
+from lntutor.live import live_plot
+
+PAUSE = 0.35  # seconds without a move after which the remaining seeds are drawn
+PINS = 4
+ROWS = 400  # of a table, shown at most
+STRICT = "LNTUTOR_STRICT"  # set in tests: an unexpected error in a callback is raised again
+
+
+class Moved(Exception):
+    """A control has moved while all seeds were being drawn."""
+
+
+class Explorer(w.VBox):
+    """Controls, a live plot, a status line and buttons.
+
+    A subclass says which controls there are (`make_controls`), what they measure (`measure`) and how that is drawn
+    (`draw`). Keywords of the constructor are the names of the controls and of `state()`.
+    """
+
+    PRESETS: ClassVar[dict[str, dict[str, Any]]] = {}
+    FIRST: ClassVar[tuple[str, ...]] = ()  # controls that stand above the fold
+    CSS = "<style>.lntutor-status{min-height:1.4em}.lntutor-status .wrong{color:#a30000}</style>"
+
+    def __init__(self, preset: str | None = None, **state):
+        self._lock, self._dirty = threading.Lock(), threading.Event()
+        self._timer: threading.Timer | None = None
+        self._quiet = False
+        self.error: Exception | None = None
+        self.pinned: list[tuple[str, Any]] = []
+        self.tables: Any = None
+        self.controls = self.make_controls()
+        self.start = self.state()
+        self._apply({**self._preset(preset), **state}, check=True)
+        self.plot = live_plot(go.Figure())
+        self.status = w.HTML()
+        self.status.add_class("lntutor-status")
+        self._build()
+        for control in self.controls.values():
+            control.observe(self._moved, names="value")
+        self.refresh()
+
+    # What a subclass says --------------------------------------------------------------------------------------
+
+    def make_controls(self) -> dict[str, w.ValueWidget]:
+        """Name → control, in the order in which they stand."""
+        raise NotImplementedError
+
+    def measure(self, state: dict[str, Any], quick: bool) -> Any:
+        """Tables for a state; `quick` asks for one seed only, while a slider is being dragged."""
+        raise NotImplementedError
+
+    def draw(self, state: dict[str, Any], tables: Any, pinned: list[tuple[str, Any]]) -> go.Figure:
+        """The figure for these tables."""
+        raise NotImplementedError
+
+    def table(self) -> pd.DataFrame:
+        """The numbers on screen, for "Show table" and for saving."""
+        return self.tables
+
+    def label(self, state: dict[str, Any]) -> str:
+        """A few words for a pinned curve."""
+        raise NotImplementedError
+
+    # State -----------------------------------------------------------------------------------------------------
+
+    @property
+    def figure(self) -> go.Figure:
+        """The figure on screen."""
+        return self.plot.figure
+
+    def state(self) -> dict[str, Any]:
+        """Control name → value: `type(explorer)(**explorer.state())` shows the same view."""
+        return {
+            name: list(control.value) if isinstance(control.value, tuple) else control.value
+            for name, control in self.controls.items()
+        }
+
+    def code(self) -> str:
+        """One line that rebuilds this view; what was not changed is left out."""
+        changed = {name: value for name, value in self.state().items() if value != self.start[name]}
+        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in changed.items())})"
+
+    def set(self, **state) -> None:
+        """Set several controls at once, and draw once."""
+        self._apply(state, check=True)
+        self.refresh()
+
+    def reset(self) -> None:
+        """Back to how the explorer starts, without pins."""
+        self.pinned.clear()
+        self.set(**self.start)
+
+    def pin(self) -> None:
+        """Keep the curves on screen to compare others with; the oldest of more than four leaves."""
+        if self.tables is not None:
+            self.pinned.append((self.label(self.state()), self.tables))
+            del self.pinned[:-PINS]
+            self.refresh()
+
+    def _preset(self, name: str | None) -> dict[str, Any]:
+        if name is None:
+            return {}
+        if name not in self.PRESETS:
+            raise ValueError(f"preset must be one of {', '.join(self.PRESETS)}, got {name!r}")
+        return self.PRESETS[name]
+
+    def _apply(self, state: dict[str, Any], check: bool = False) -> None:
+        unknown = sorted(set(state) - set(self.controls))
+        if unknown and check:
+            raise ValueError(f"{type(self).__name__} has no control {unknown[0]!r}; it has {', '.join(self.controls)}")
+        self._quiet = True
+        try:
+            for name, value in state.items():
+                self._set_control(name, value)
+        finally:
+            self._quiet = False
+
+    def _set_control(self, name: str, value: Any) -> None:
+        control = self.controls[name]
+        try:
+            control.value = tuple(value) if isinstance(control, w.SelectMultiple) else value
+        except Exception:
+            raise ValueError(f"{name} must be {_allowed(control)}, got {value!r}") from None
+        if not isinstance(control.value, tuple) and control.value != value:  # ipywidgets clips numbers in silence
+            raise ValueError(f"{name} must be {_allowed(control)}, got {value!r}")
+
+    # Drawing ---------------------------------------------------------------------------------------------------
+
+    def refresh(self) -> None:
+        """Draw the controls as they stand now, with one seed; the others follow after a pause."""
+        self._dirty.set()
+        self._work(quick=True)
+        self._later()
+
+    def settle(self) -> None:
+        """Draw all seeds now; what the pause would do."""
+        if self._timer:
+            self._timer.cancel()
+        self._dirty.set()
+        self._work(quick=False)
+
+    def _moved(self, change) -> None:
+        if not self._quiet:
+            self.refresh()
+
+    def _later(self) -> None:
+        if self._timer:
+            self._timer.cancel()
+        self._timer = threading.Timer(PAUSE, self.settle)
+        self._timer.daemon = True
+        self._timer.start()
+
+    def _work(self, quick: bool) -> None:
+        """Draw until nothing has moved since. Whoever holds the lock draws for the others, so the last state wins."""
+        while self._dirty.is_set():
+            if not self._lock.acquire(blocking=False):
+                return
+            try:
+                self._dirty.clear()
+                self._draw_once(quick)
+            finally:
+                self._lock.release()
+            quick = True  # what has moved meanwhile is drawn at once; its own pause follows
+
+    def _draw_once(self, quick: bool) -> None:
+        state, started = self.state(), time.perf_counter()
+        try:
+            tables = self.measure(state, quick)
+            figure = self.draw(state, tables, self.pinned)
+            self.plot.show(figure)
+            self.tables, self.error = tables, None
+            self._say(f"{html.escape(self.label(state))} · {1e3 * (time.perf_counter() - started):.0f} ms")
+            self._fill_table()
+        except Moved:
+            return
+        except Exception as error:  # the edge: nothing may vanish in a log that nobody reads
+            self.error = error
+            words = str(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
+            self._say(f'<span class="wrong">{html.escape(words)} The last picture stays.</span>')
+            if os.environ.get(STRICT) and not isinstance(error, ValueError):
+                raise
+
+    def give_way(self, quick: bool) -> None:
+        """Between two parts of a long measurement: stop it if a control has moved, for the answer is out of date."""
+        if not quick and self._dirty.is_set():
+            raise Moved
+
+    def _say(self, words: str) -> None:
+        self.status.value = f"{self.CSS}{words}"
+
+    # The page --------------------------------------------------------------------------------------------------
+
+    def _build(self) -> None:
+        first = [self.controls[name] for name in self.FIRST]
+        rest = [control for name, control in self.controls.items() if name not in self.FIRST]
+        more = w.Accordion([_grid(rest)], titles=("More",), selected_index=None)
+        self.shown = w.HTML(layout=w.Layout(max_height="320px", overflow="auto", display="none"))
+        self.setting = w.Text(layout=w.Layout(width="100%", display="none"), description="Setting")
+        above = _grid(first)
+        super().__init__(
+            [above, *([more] if rest else []), self.plot, self.status, self._buttons(), self.setting, self.shown]
+        )
+
+    def _buttons(self) -> w.Box:
+        self.buttons = {
+            "pin": self._button("Pin", "Keep these curves and compare others with them", self.pin),
+            "reset": self._button("Reset", "Back to the start, without pins", self.reset),
+            "copy": self._button("Copy setting", "One line of code that rebuilds this view", self._copy),
+            "table": self._button("Show table", "The numbers behind the picture", self._toggle_table),
+            "png": self._button("Save PNG", "The picture, into your downloads", lambda: self._save("png")),
+            "csv": self._button("Save CSV", "The table, into your downloads", lambda: self._save("csv")),
+            "html": self._button(
+                "Save HTML", "A page with the live picture, into your downloads", lambda: self._save("html")
+            ),
+        }
+        presets = []
+        if self.PRESETS:
+            self.preset = w.Dropdown(options=["Preset …", *self.PRESETS], layout=w.Layout(width="150px"))
+            self.preset.tooltip = "Settings by name"
+            self.preset.observe(self._choose_preset, names="value")
+            presets = [self.preset]
+        return w.Box([*presets, *self.buttons.values()], layout=w.Layout(flex_flow="row wrap"))
+
+    def _button(self, words: str, tooltip: str, action: Callable[[], None]) -> w.Button:
+        button = w.Button(description=words, tooltip=tooltip, layout=w.Layout(width="auto"))
+        button.on_click(lambda _: self._guarded(action))
+        return button
+
+    def _guarded(self, action: Callable[[], None]) -> None:
+        """Run what a button does; an error becomes a sentence."""
+        try:
+            action()
+        except Exception as error:
+            self.error = error
+            self._say(f'<span class="wrong">{html.escape(f"{type(error).__name__}: {error}")}</span>')
+            if os.environ.get(STRICT):
+                raise
+
+    def _choose_preset(self, change) -> None:
+        if change.new in self.PRESETS:
+            self._guarded(lambda: self.set(**{**self.start, **self.PRESETS[change.new]}))
+            self.preset.value = self.preset.options[0]
+
+    def _copy(self) -> None:
+        self.setting.value = self.code()
+        self.setting.layout.display = None
+        self.plot.copy(self.code())
+
+    def _toggle_table(self) -> None:
+        hidden = self.shown.layout.display == "none"
+        self.shown.layout.display = None if hidden else "none"
+        self.buttons["table"].description = "Hide table" if hidden else "Show table"
+        self._fill_table()
+
+    def _fill_table(self) -> None:
+        if self.shown.layout.display != "none":
+            table = self.table()
+            cut = f"<p>The first {ROWS} of {len(table)} rows; Save CSV has all.</p>" if len(table) > ROWS else ""
+            self.shown.value = cut + table.head(ROWS).to_html(index=False, float_format=lambda v: f"{v:.4g}", border=0)
+
+    def _save(self, kind: str) -> None:
+        name = f"{type(self).__name__}.{kind}"
+        if kind == "png":
+            self.plot.download_png(name)
+        elif kind == "csv":
+            self.plot.download(name, "text/csv", self.table().to_csv(index=False).encode())
+        else:
+            page = self.figure.to_html(include_plotlyjs=True, full_html=True)
+            self.plot.download(name, "text/html", page.encode())
+
+
+def _grid(controls: list[w.Widget]) -> w.GridBox:
+    """Controls in as many columns as the page has room for; a tall one takes two rows."""
+    for control in controls:
+        if isinstance(control, w.SelectMultiple):
+            control.layout.grid_row = "span 2"
+    columns = "repeat(auto-fill, minmax(270px, 1fr))"
+    return w.GridBox(controls, layout=w.Layout(grid_template_columns=columns, width="100%"))
+
+
+def _allowed(control: w.ValueWidget) -> str:
+    """What a control takes, in words."""
+    if hasattr(control, "options"):
+        return "one of " + ", ".join(repr(getattr(option, "value", option)) for option in _values(control))
+    if hasattr(control, "min"):
+        return f"in {control.min}..{control.max}"
+    return "True or False" if isinstance(control.value, bool) else "text"
+
+
+def _values(control) -> list:
+    return [option[1] if isinstance(option, tuple) else option for option in control.options]

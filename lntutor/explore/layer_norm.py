@@ -1,0 +1,81 @@
+"""The LayerNorm explorer: a vector before and after, three slips of the formula, and the Jacobian."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import ipywidgets as w
+import numpy as np
+import pandas as pd
+
+from lntutor import figures
+from lntutor.explore import controls as c
+from lntutor.explore.base import Explorer
+from lntutor.normalization import DIVISORS, jacobian_norms, jacobian_spectrum, normalised
+from lntutor.reading import random_stream
+
+VIEWS = {"values": "before and after", "spectrum": "Jacobian's singular values", "size": "‖J‖ against ‖x‖"}
+COORDINATES = ("x1", "x2", "x3", "x4")
+
+
+class LayerNormExplorer(Explorer):
+    """LN of a vector set by four sliders or drawn at random; multiply it by k and J falls by 1/k."""
+
+    FIRST = ("source", "k", "view", "dimension", "seed")
+    PRESETS: ClassVar[dict[str, dict[str, Any]]] = {
+        "one, zero, zero, zero": {"source": "sliders", "x1": 1.0, "x2": 0.0, "x3": 0.0, "x4": 0.0},
+        "ten times larger": {"k": 10.0, "view": "size"},
+    }
+
+    def make_controls(self):
+        """Where the vector comes from, by how much it is multiplied, and what is shown."""
+        start = dict(zip(COORDINATES, (2.0, -1.0, 0.5, 1.0), strict=True))
+        sliders = {
+            name: c.named(
+                w.FloatSlider(value, min=-5, max=5, step=0.1), name, "A coordinate, when sliders are the source"
+            )
+            for name, value in start.items()
+        }
+        return {
+            "source": c.pick("Vector", "random", ("random", "sliders"), "Drawn at random, or x1 … x4 by hand"),
+            "k": c.named(w.FloatLogSlider(1.0, min=-2, max=2, step=0.05), "Times k", "The vector is multiplied by k"),
+            "view": c.pick("View", "values", [(words, key) for key, words in VIEWS.items()], "What is shown"),
+            "dimension": c.whole("Dimension", 8, 2, 64, "Coordinates of a random vector, d"),
+            "seed": c.whole("Seed", 0, 0, 20, "Which random vector"),
+            **sliders,
+            "lecture": c.tick("Lecture type", False, "Type for the back row"),
+        }
+
+    def measure(self, state, quick):
+        """{"x", "outputs"}, {"spectrum"} or {"size"}, by the view."""
+        if state["source"] == "sliders":
+            x = np.array([state[name] for name in COORDINATES])
+        else:
+            x = 1 + 2 * random_stream(state["seed"], "vector").standard_normal(state["dimension"])
+        x = state["k"] * x
+        if state["view"] == "spectrum":
+            return {"spectrum": jacobian_spectrum(x)}
+        if state["view"] == "size":
+            return {"size": jacobian_norms(x, np.geomspace(0.1, 10, 21))}
+        return {"x": x, "outputs": {name: normalised(x, name) for name in DIVISORS}}
+
+    def draw(self, state, tables, pinned):
+        """The figure of the view."""
+        more = {"lecture": state["lecture"]}
+        if "spectrum" in tables:
+            return figures.jacobian_spectrum(tables["spectrum"], **more)
+        if "size" in tables:
+            return figures.jacobian_norm(tables["size"], **more)
+        return figures.layer_norm_before_after(tables["x"], tables["outputs"], **more)
+
+    def table(self) -> pd.DataFrame:
+        """The numbers of the view."""
+        if "outputs" not in self.tables:
+            return next(iter(self.tables.values()))
+        columns = {"x": self.tables["x"], **self.tables["outputs"]}
+        return pd.DataFrame(columns).rename_axis("coordinate").reset_index()
+
+    def label(self, state) -> str:
+        """What is on screen, in a few words."""
+        d = len(COORDINATES) if state["source"] == "sliders" else state["dimension"]
+        return f"a vector of {d} coordinates ({state['source']}), times {state['k']:.3g}"

@@ -1,0 +1,142 @@
+"""The explorers in a page: in JupyterLab and in Voilà, unless a test says otherwise."""
+
+import json
+
+import pytest
+
+import lntutor as ln
+from tests.browser.jupyter import SECONDS, Notebook
+from tests.browser.test_live import drag, plot_value, wait_for_plot
+
+EXPLORERS = ["GradientExplorer", "SignalExplorer", "AttentionExplorer", "LayerNormExplorer"]
+
+
+def cells(code: str) -> tuple[str, str]:
+    """Cells that show an explorer."""
+    return f"from lntutor.explore import {', '.join(EXPLORERS)}", f"explorer = {code}\nexplorer"
+
+
+def expected(depth: int, width: int = 128, placement: str = "post", seeds: int = 3) -> list[float]:
+    """Mean gradient of W_2 in each decoder layer, measured here."""
+    cfg = ln.ModelConfig(placement, depth, width, 4, 4 * width)
+    rows = ln.gradient_norms(cfg, seeds=range(seeds)).query("side == 'decoder' and parameter == 'W_2'")
+    return rows.groupby("layer")["value"].mean().tolist()
+
+
+def wait_for_curve(notebook: Notebook, values: list[float], placement: str = "post", index: int = 0) -> None:
+    """Wait until the decoder's measured curve of a placement is this one, to a thousandth."""
+    wait_for_plot(
+        notebook,
+        f"""(() => {{
+            const trace = gd._fullData.find(t => t.uid === 'measured_2f{placement}_2fdecoder_2fffn')
+            const wanted = {json.dumps(values)}
+            return trace && trace.x.length === wanted.length
+                && wanted.every((v, i) => Math.abs(trace.x[i] / v - 1) < 1e-3)
+        }})()""",
+        index,
+    )
+
+
+def focus(notebook: Notebook, index: int) -> None:
+    """Give the keys to a slider."""
+    notebook.slider(index).scroll_into_view_if_needed()
+    notebook.slider(index).focus()
+
+
+@pytest.mark.parametrize("name", EXPLORERS)
+def test_every_explorer_draws_fits_its_cell_and_says_what_it_shows(run_cells, name, request):
+    """Oracle: a picture as wide as its cell, a status line, no complaint; the screenshot is for people."""
+    notebook = run_cells(*cells(f"{name}()"))
+    wait_for_plot(notebook)
+    notebook.page.locator(".lntutor-status", has_text=" ms").first.wait_for(timeout=30 * SECONDS)
+    own, drawn = notebook.page.evaluate(
+        """() => { const el = document.querySelector('.lntutor-live')
+        return [el.clientWidth, el.querySelector('.main-svg').getBoundingClientRect().width] }"""
+    )
+    assert own == drawn > 600
+    assert notebook.page.evaluate("() => document.querySelector('.lntutor-live [role=img]').ariaLabel.length") > 60
+    notebook.page.locator(".lntutor-live").first.scroll_into_view_if_needed()
+    notebook.page.wait_for_timeout(600)
+    notebook.screenshot(f"{name}_{request.node.callspec.id.split('-')[0]}")
+
+
+def test_keys_and_mouse_move_the_gradients(run_cells, request):
+    """Oracle: the same gradients measured in this process."""
+    notebook = run_cells(*cells("GradientExplorer()"))
+    wait_for_curve(notebook, expected(6))
+    focus(notebook, 0)
+    notebook.page.keyboard.press("ArrowRight")
+    wait_for_curve(notebook, expected(7))
+    wait_for_curve(notebook, expected(7, placement="pre"), "pre")
+    box = notebook.slider(0).bounding_box()
+    start = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+    drag(notebook, start, (start[0] + 30, start[1]))
+    readout = notebook.page.locator(".widget-readout").first
+    notebook.page.wait_for_function("() => Number(document.querySelector('.widget-readout').textContent) > 8")
+    notebook.page.wait_for_timeout(1500)
+    wait_for_curve(notebook, expected(int(readout.inner_text())))
+    notebook.screenshot(f"gradient_dragged_{request.node.callspec.id}")
+
+
+def test_forty_quick_moves_on_three_controls_end_in_the_right_picture(run_cells):
+    """Oracle: the final values of the controls, measured in this process."""
+    notebook = run_cells(*cells("GradientExplorer(depth=4, width=32)"))
+    wait_for_curve(notebook, expected(4, 32))
+    picker = notebook.page.locator(".lntutor-placements select").first
+    for i in range(13):
+        focus(notebook, 0)
+        notebook.page.keyboard.press("ArrowRight" if i % 3 else "ArrowLeft")
+        focus(notebook, 1)
+        notebook.page.keyboard.press("ArrowRight" if i % 2 else "ArrowLeft")
+        picker.select_option(index=[i % 2])
+    picker.select_option(index=[0, 1])
+    depth = int(notebook.page.locator(".widget-readout").nth(0).inner_text())
+    width = int(notebook.page.locator(".widget-readout").nth(1).inner_text())
+    wait_for_curve(notebook, expected(depth, width))
+    wait_for_curve(notebook, expected(depth, width, "pre"), "pre")
+
+
+def test_pin_reset_copy_and_table_work_by_their_buttons(run_cells, request):
+    """Oracle: traces in the page, the line of code, the rows of the table."""
+    notebook = run_cells(*cells("GradientExplorer(depth=4)"))
+    wait_for_curve(notebook, expected(4))
+    button = lambda words: notebook.page.get_by_role("button", name=words, exact=True)  # noqa: E731
+    button("Pin").click()
+    focus(notebook, 0)
+    notebook.page.keyboard.press("ArrowRight")
+    wait_for_curve(notebook, expected(5))
+    assert plot_value(notebook, "gd._fullData.filter(t => t.uid.startsWith('pin0_2f')).length") > 0
+    button("Copy setting").click()
+    setting = notebook.page.locator("input[type=text]").last
+    setting.wait_for()
+    notebook.page.wait_for_function(
+        "() => [...document.querySelectorAll('input[type=text]')].some(i => i.value === 'GradientExplorer(depth=5)')"
+    )
+    button("Show table").click()
+    notebook.page.locator("table", has_text="below_floor").first.wait_for()
+    notebook.screenshot(f"gradient_pinned_{request.node.callspec.id}")
+    button("Reset").click()
+    wait_for_curve(notebook, expected(6))
+    assert plot_value(notebook, "gd._fullData.filter(t => t.uid.startsWith('pin')).length") == 0
+
+
+def test_a_mistake_is_said_under_the_plot(run_cells):
+    """Oracle: the sentence, and the plot that stays."""
+    notebook = run_cells(*cells("GradientExplorer(depth=3)"))
+    wait_for_curve(notebook, expected(3))
+    notebook.page.locator(".lntutor-placements select").first.select_option([])
+    notebook.page.get_by_text("Pick at least one LN position. The last picture stays.").wait_for()
+    wait_for_curve(notebook, expected(3))
+
+
+def test_reloading_the_page_keeps_the_explorer(in_lab):
+    """Oracle: the same curve after a reload, and it still answers keys."""
+    notebook = in_lab(*cells("GradientExplorer(depth=3)"))
+    wait_for_curve(notebook, expected(3))
+    notebook.save()
+    notebook.page.reload()
+    notebook.wait_for_idle()
+    wait_for_curve(notebook, expected(3))
+    focus(notebook, 0)
+    notebook.page.keyboard.press("ArrowRight")
+    wait_for_curve(notebook, expected(4))
