@@ -225,8 +225,9 @@ def test_buttons_pin_reset_copy_show_and_save(explorer, monkeypatch):
     sent = []
     monkeypatch.setattr(e.plot, "send", lambda content, buffers=None: sent.append((content, buffers)))
     start = e.figure.to_json()
-    e.buttons["pin"].click()
-    assert len(e.pinned) == 1
+    if e.PINS:
+        e.buttons["pin"].click()
+    assert len(e.pinned) == int(e.PINS) == ("pin" in e.buttons)
     for name in ("depth", "width", "dimension"):
         if name in e.controls:
             e.controls[name].value = values_of(e.controls[name])[0]
@@ -257,7 +258,7 @@ def test_no_more_than_four_pins_are_kept():
     for depth in (1, 2, 3, 4, 5, 6):
         e.controls["depth"].value = depth
         e.pin()
-    assert [label.split("depth ")[1].split(",")[0] for label, _ in e.pinned] == ["3", "4", "5", "6"]
+    assert [label.split(";")[0] for label, _ in e.pinned] == ["depth 3", "depth 4", "depth 5", "width 16"]
 
 
 def test_a_readers_own_placement_appears_in_every_list():

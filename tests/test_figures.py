@@ -292,12 +292,13 @@ def test_signals_are_drawn_from_the_input_up_with_the_output_apart():
 
 
 def test_lemma_2_is_a_band_from_one_plus_half_to_one_plus_three_halves_a_layer():
-    """Oracle: the lemma's two formulas, written out."""
+    """Oracle: the lemma's two formulas, written out; it does not speak of a decoder with cross-attention."""
     fig = figures.signal_by_layer(signals(), lemma2=True)
-    band = trace(fig, "lemma/pre/decoder")
+    band = trace(fig, "lemma/pre/encoder")
+    assert not any(t.uid.startswith("lemma") and t.uid.endswith("decoder") for t in fig.data)
     corners = set(zip(np.round(band.x, 9), band.y, strict=True))
     assert corners == {(1 + f * l, l) for l in range(5) for f in (0.5, 1.5)}
-    assert set(trace(fig, "lemma/post/decoder").x) == {1.5}
+    assert set(trace(fig, "lemma/post/encoder").x) == {1.5}
     assert "3 to 7 after layer 4" in figures.alt_text(fig)
     assert not any(t.uid.startswith("lemma") for t in figures.signal_by_layer(signals()).data)
 

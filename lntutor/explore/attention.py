@@ -20,6 +20,7 @@ VIEWS = {"map": "who looks at whom", "saturation": "the softmax as d grows"}
 class AttentionExplorer(Explorer):
     """Attention weights of random W_Q and W_K on a sentence, with and without 1/√d, and the softmax's gradient."""
 
+    PINS = False
     FIRST = ("sentence", "width", "scaled", "causal", "view")
     PRESETS: ClassVar[dict[str, dict[str, Any]]] = {
         "no scale, wide": {"scaled": False, "width": 512, "heads": 1},
@@ -31,7 +32,7 @@ class AttentionExplorer(Explorer):
         """A sentence and what is done with it."""
         sentence = w.Text("the cat sat on the mat", continuous_update=True)
         return {
-            "sentence": c.named(sentence, "Sentence", "Type your own; words are split at spaces", "420px"),
+            "sentence": c.named(sentence, "Sentence", "Type your own; words are split at spaces", "520px"),
             "width": c.steps("Width", 64, DIMENSIONS, "Features of a token, d"),
             "scaled": c.tick("Divide by √d", True, "Divide the scores by the root of the head's width"),
             "causal": c.tick("Causal mask", False, "A word sees itself and what stands before it"),

@@ -33,6 +33,7 @@ class Explorer(w.VBox):
     """
 
     PRESETS: ClassVar[dict[str, dict[str, Any]]] = {}
+    PINS: ClassVar[bool] = True  # whether its figures can show pinned curves
     FIRST: ClassVar[tuple[str, ...]] = ()  # controls that stand above the fold
     CSS = "<style>.lntutor-status{min-height:1.4em}.lntutor-status .wrong{color:#a30000}</style>"
 
@@ -108,9 +109,15 @@ class Explorer(w.VBox):
     def pin(self) -> None:
         """Keep the curves on screen to compare others with; the oldest of more than four leaves."""
         if self.tables is not None:
-            self.pinned.append((self.label(self.state()), self.tables))
+            self.pinned.append((self._difference(), self.tables))
             del self.pinned[:-PINS]
             self.refresh()
+
+    def _difference(self) -> str:
+        """What is not as it was at the start: a short name for a pinned curve."""
+        changed = {name: value for name, value in self.state().items() if value != self.start[name] and name != "view"}
+        words = (f"{name} {', '.join(v) if isinstance(v, list) else v}" for name, v in changed.items())
+        return "; ".join(words) or "as at the start"
 
     def _preset(self, name: str | None) -> dict[str, Any]:
         if name is None:
@@ -210,7 +217,7 @@ class Explorer(w.VBox):
         rest = [control for name, control in self.controls.items() if name not in self.FIRST]
         more = w.Accordion([_grid(rest)], titles=("More",), selected_index=None)
         self.shown = w.HTML(layout=w.Layout(max_height="320px", overflow="auto", display="none"))
-        self.setting = w.Text(layout=w.Layout(width="100%", display="none"), description="Setting")
+        self.setting = w.Text(layout=w.Layout(width="98%", display="none"), description="Setting")
         above = _grid(first)
         super().__init__(
             [above, *([more] if rest else []), self.plot, self.status, self._buttons(), self.setting, self.shown]
@@ -228,6 +235,8 @@ class Explorer(w.VBox):
                 "Save HTML", "A page with the live picture, into your downloads", lambda: self._save("html")
             ),
         }
+        if not self.PINS:
+            del self.buttons["pin"]
         presets = []
         if self.PRESETS:
             self.preset = w.Dropdown(options=["Preset …", *self.PRESETS], layout=w.Layout(width="150px"))
@@ -289,6 +298,8 @@ def _grid(controls: list[w.Widget]) -> w.GridBox:
     for control in controls:
         if isinstance(control, w.SelectMultiple):
             control.layout.grid_row = "span 2"
+        elif isinstance(control, w.Text):
+            control.layout.grid_column = "span 2"
     columns = "repeat(auto-fill, minmax(270px, 1fr))"
     return w.GridBox(controls, layout=w.Layout(grid_template_columns=columns, width="100%"))
 

@@ -21,6 +21,7 @@ COORDINATES = ("x1", "x2", "x3", "x4")
 class LayerNormExplorer(Explorer):
     """LN of a vector set by four sliders or drawn at random; multiply it by k and J falls by 1/k."""
 
+    PINS = False
     FIRST = ("source", "k", "view", "dimension", "seed")
     PRESETS: ClassVar[dict[str, dict[str, Any]]] = {
         "one, zero, zero, zero": {"source": "sliders", "x1": 1.0, "x2": 0.0, "x3": 0.0, "x4": 0.0},

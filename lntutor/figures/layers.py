@@ -237,8 +237,11 @@ def _final_theory(fig: Canvas, rows: pd.DataFrame, depth: int, column: int, size
 
 
 def _draw_lemma_2(fig: Canvas, rows: pd.DataFrame, size: Sizes) -> None:
-    """Pre-LN's bounds as a band; Post-LN's 3/2 as a line through the sums before its norms."""
-    for column, side in enumerate(_sides(rows), 1):
+    """Pre-LN's bounds as a band; Post-LN's 3/2 as a line through the sums before its norms.
+
+    Beside an encoder, a decoder's layer has cross-attention as well, of which the lemma does not speak.
+    """
+    for column, side in enumerate(_sides(rows)[:1], 1):
         here = rows[rows["side"] == side]
         layers = np.arange(here["layer"].max() + 1)
         if "pre" in set(here["placement"]):
