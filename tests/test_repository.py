@@ -15,7 +15,7 @@ import yaml
 import lntutor
 
 ROOT = Path(__file__).resolve().parent.parent
-NOTEBOOKS = sorted((ROOT / "notebooks").rglob("*.ipynb"))
+NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))  # and not the checkpoints that JupyterLab keeps
 READABLE_HOSTS = {"arxiv.org", "doi.org", "127.0.0.1", "localhost"}
 PROSE = [ROOT / "README.md", ROOT / "data" / "README.md", *sorted((ROOT / "notebooks").rglob("*.md"))]
 
