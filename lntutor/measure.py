@@ -262,14 +262,20 @@ def _needs_pairs(inputs: Inputs) -> None:
 
 
 def gradient_norms(
-    cfg: ModelConfig, *, seeds=range(3), inputs: Inputs = Inputs(), dtype: str = "float32"
+    cfg: ModelConfig,
+    *,
+    seeds=range(3),
+    inputs: Inputs = Inputs(),
+    dtype: str = "float32",
+    parameters: Iterable[str] = PARAMETERS,
 ) -> pd.DataFrame:
-    """‖∂L/∂W‖_F of every weight matrix, with L the mean over positions.
+    """‖∂L/∂W‖_F of every weight matrix, or of those with the given names, with L the mean over positions.
 
     Columns: placement, depth, width, side, layer, block, parameter, seed, value, below_floor. The last is True
     where the value is round-off, not gradient, in this dtype: do not draw it.
     """
-    return table(cfg, GRADIENTS, list(_gradient_rows(cfg, seeds, inputs, dtype, lambda name: True)))
+    wanted = {choice("parameter", parameter, PARAMETERS) for parameter in parameters}
+    return table(cfg, GRADIENTS, list(_gradient_rows(cfg, seeds, inputs, dtype, lambda name: name[3] in wanted)))
 
 
 def _gradient_rows(cfg, seeds, inputs, dtype, keep) -> Iterator[tuple]:
@@ -282,6 +288,8 @@ def _gradient_rows(cfg, seeds, inputs, dtype, keep) -> Iterator[tuple]:
 def norm_rows(watch: Recorder, loss: Tensor, seeds: tuple[int, ...], dtype: str) -> Iterator[tuple]:
     """(side, layer, block, parameter, seed, value, below_floor) for every product that was kept."""
     names = list(watch.products)
+    if not names:
+        return
     scored = list(dict.fromkeys(name[:3] for name in names if name[3] in ("W_Q", "W_K")))
     wanted = [watch.products[name][1] for name in names] + [watch.maps[name][-1] for name in scored]
     grads = torch.autograd.grad(loss, wanted, materialize_grads=True)

@@ -265,6 +265,18 @@ def test_frobenius_norms_equal_the_product(seeds, n, d_in, d_out, single, seed):
     np.testing.assert_allclose(size, np.linalg.norm(x, axis=(1, 2)) * np.linalg.norm(g, axis=(1, 2)), rtol=1e-5)
 
 
+def test_some_matrices_may_be_asked_for_alone():
+    """Oracle: their rows in the whole table; a config without them gives no rows."""
+    whole = ln.gradient_norms(SMALL, seeds=(0, 1))
+    some = ln.gradient_norms(SMALL, seeds=(0, 1), parameters=("W_K", "W_2"))
+    rows = whole[whole.parameter.isin(["W_K", "W_2"])].reset_index(drop=True)
+    assert some.drop(columns="value").equals(rows.drop(columns="value"))
+    np.testing.assert_allclose(some.value, rows.value, rtol=1e-5)
+    assert len(ln.gradient_norms(SMALL.with_(attention="uniform"), parameters=["W_Q"])) == 0
+    with pytest.raises(ValueError, match="parameter must be one of W_Q"):
+        ln.gradient_norms(SMALL, parameters=["W_9"])
+
+
 def test_a_padded_batch_measures_the_words_only():
     """Oracle: the same sentences one by one, weighted by their words."""
     cfg = SMALL.with_(placement="pre")

@@ -55,7 +55,7 @@ class GradientExplorer(Explorer):
             for key in c.chosen(state):
                 self.give_way(quick)
                 cfg = c.model_config(state, key)
-                ask, tell = self._questions(state, cfg, seeds, inputs)
+                ask, tell = self._questions(state, cfg, seeds, inputs, (state["parameter"],) if quick else PARAMETERS)
                 measured += [f() for f in ask]
                 predicted += [f() for f in tell] if state["theory"] else []
                 broken |= dict.fromkeys(broken_assumptions(cfg, inputs))
@@ -66,11 +66,12 @@ class GradientExplorer(Explorer):
             "view": state["view"],
         }
 
-    def _questions(self, state, cfg, seeds, inputs) -> tuple[list, list]:
+    def _questions(self, state, cfg, seeds, inputs, parameters) -> tuple[list, list]:
         """What to measure and what to predict for one placement, as functions still to be called."""
         same, parameter = {"inputs": inputs, "seeds": seeds}, state["parameter"]
         if state["view"] == "by layer":
-            return [partial(gradient_norms, cfg, **same)], [partial(predict, cfg, "gradient", **same)]
+            ask = partial(gradient_norms, cfg, **same, parameters=parameters)
+            return [ask], [partial(predict, cfg, "gradient", **same)]
         if state["view"] == "by depth":
             configs, depths = [cfg], c.spread(1, state["depth"])
         else:

@@ -101,7 +101,15 @@ def drawable(table: pd.DataFrame | None, *, positive: bool = False) -> tuple[pd.
 
 def over_seeds(table: pd.DataFrame, by: list[str], value: str = "value") -> pd.DataFrame:
     """Mean, least and greatest value over seeds, a row for each combination of `by`."""
-    return table.groupby(by, sort=True)[value].agg(["mean", "min", "max"]).reset_index()
+    if len(by) > 1:
+        return table.groupby(by, sort=True)[value].agg(["mean", "min", "max"]).reset_index()
+    places, which = np.unique(table[by[0]].to_numpy(), return_inverse=True)  # much faster than a group-by
+    values = table[value].to_numpy(float)
+    low, high = np.full(len(places), np.inf), np.full(len(places), -np.inf)
+    np.minimum.at(low, which, values)
+    np.maximum.at(high, which, values)
+    mean = np.bincount(which, values, len(places)) / np.bincount(which, minlength=len(places))
+    return pd.DataFrame({by[0]: places, "mean": mean, "min": low, "max": high})
 
 
 def seed_count(table: pd.DataFrame) -> int:
