@@ -449,8 +449,14 @@ def attention_weights(cfg: ModelConfig, *, seeds=(0,), inputs: Inputs = Inputs()
             watch = Recorder()
             forward(cfg, group, inputs, kind, watch, grad=False)
             maps = {name: _by_seed(inside[3], group) for name, inside in watch.maps.items()}
-        parts.append({name: weights.double().numpy() for name, weights in maps.items()})
+        parts.append({name: _rows_of_one(weights) for name, weights in maps.items()})
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+
+
+def _rows_of_one(weights: Tensor) -> np.ndarray:
+    """In float64, with rows that sum to one there as well: the theory subtracts what should cancel."""
+    weights = weights.double()
+    return (weights / weights.sum(-1, keepdim=True)).numpy()
 
 
 def attention_entropy(

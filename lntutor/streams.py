@@ -188,11 +188,18 @@ def through_scores(P: Array, G: Array, Cq: Array, Ck: Array, Cv: Array) -> tuple
     a, b = P @ Cv, P @ Ck
     e = a @ P.mT
     half = (a * b) @ P.mT
-    to_q = G * (P @ (Cv * Ck) @ P.mT - half - half.mT + e * (b @ P.mT))
+    to_q = G * difference(P @ (Cv * Ck) @ P.mT + e * (b @ P.mT), half + half.mT)
     B = G * Cq
     half = P.mT @ (a * (B @ P))
-    to_k = Cv * (P.mT @ B @ P) - half - half.mT + P.mT @ (B * e) @ P
+    to_k = difference(Cv * (P.mT @ B @ P) + P.mT @ (B * e) @ P, half + half.mT)
     return to_q.mean(-3), to_k.mean(-3)
+
+
+def difference(a: Array, b: Array) -> Array:
+    """a − b, and 0 where that is round-off: a saturated softmax passes no gradient, however large its scores are."""
+    result = a - b
+    scale = np.abs(a).max((-2, -1), keepdims=True) + np.abs(b).max((-2, -1), keepdims=True)
+    return np.where(np.abs(result) < 1e-12 * scale, 0.0, result)
 
 
 def hermite(f: Callable[[Array], Array], size: Array, terms: int, nodes: int) -> Array:

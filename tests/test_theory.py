@@ -381,6 +381,15 @@ def test_attention_weights_kept_from_a_measurement_are_those_measured_anew():
     pd.testing.assert_frame_equal(ln.predict(cfg, "gradient"), alone)
 
 
+def test_a_saturated_softmax_passes_no_gradient_through_its_scores():
+    """Oracle: measured gradients without LN, where scores grow by orders of magnitude and tails are heavy: factor five."""
+    for stack in ("encoder", "encoder-decoder"):
+        cfg = ln.ModelConfig("none", 8, 64, 4, 256, stack)
+        measured = ln.gradient_norms(cfg, parameters=["W_2"]).groupby(["side", "layer"]).value.mean()
+        theory = ln.predict(cfg, "gradient").query("parameter == 'W_2'").groupby(["side", "layer"]).value.mean()
+        assert (theory / measured).between(1 / 5, 5).all()
+
+
 def test_words_and_padding_are_predicted():
     """Oracle: 24 networks on a padded batch with repeated words; a tied head is a broken assumption, so probe loss."""
     source = np.array([[5, 6, 5, 8], [9, 3, 0, 0]])

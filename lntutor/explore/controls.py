@@ -12,6 +12,7 @@ import torch
 
 from lntutor.config import ATTENTION, INITS, NORMS, Inputs, ModelConfig
 from lntutor.placements import PLACEMENTS, STACKS
+from lntutor.theory import THEOREM_1, broken_assumptions
 
 WIDTHS = (16, 32, 48, 64, 96, 128, 192, 256, 384, 512)
 
@@ -95,6 +96,13 @@ def chosen(state: dict) -> list[str]:
     if not state["placements"]:
         raise ValueError("Pick at least one LN position.")
     return list(state["placements"])
+
+
+def assumptions(state: dict, inputs: Inputs) -> str:
+    """What the setting breaks of the theorem's, in sentences."""
+    others = [PLACEMENTS[key].label for key in state["placements"] if key not in THEOREM_1]
+    about = [f"Theorem 1 is about Post-LN and Pre-LN, not {', '.join(others)}."] if others else []
+    return " ".join([*broken_assumptions(model_config(state, "post"), inputs), *about])
 
 
 def model_inputs(state: dict) -> Inputs:

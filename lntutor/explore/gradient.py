@@ -12,7 +12,7 @@ from lntutor.explore import controls as c
 from lntutor.explore.base import Explorer
 from lntutor.measure import PARAMETERS, gradient_norms, last_layer_gradients
 from lntutor.placements import PLACEMENTS
-from lntutor.theory import broken_assumptions, predict
+from lntutor.theory import predict
 
 VIEWS = ("by layer", "by depth", "by width")
 THEOREM = {
@@ -33,7 +33,10 @@ class GradientExplorer(Explorer):
         "theorem by depth": {**THEOREM, "view": "by depth", "depth": 24},
         "figure 3": {"width": 512, "heads": 4, "ffn": 2, "init": "torch"},
         "figure 3c": {"width": 512, "heads": 4, "ffn": 2, "init": "torch", "view": "by depth", "depth": 14, "seeds": 2},
-        "all placements": {"placements": list(PLACEMENTS), "depth": 12},
+        "with LN and skip": {
+            "placements": [key for key in PLACEMENTS if key not in ("none", "no_residual")],
+            "depth": 12,
+        },
     }
 
     def make_controls(self):
@@ -50,7 +53,7 @@ class GradientExplorer(Explorer):
     def measure(self, state, quick):
         """{"measured": table, "theory": table or None, "note": what the config breaks of the theorem's setting}."""
         seeds, inputs = c.seeds_of(state, quick), c.model_inputs(state)
-        measured, predicted, broken = [], [], {}
+        measured, predicted = [], []
         with c.one_thread():
             for key in c.chosen(state):
                 self.give_way(quick)
@@ -58,11 +61,10 @@ class GradientExplorer(Explorer):
                 ask, tell = self._questions(state, cfg, seeds, inputs, (state["parameter"],) if quick else PARAMETERS)
                 measured += [f() for f in ask]
                 predicted += [f() for f in tell] if state["theory"] else []
-                broken |= dict.fromkeys(broken_assumptions(cfg, inputs))
         return {
             "measured": pd.concat(measured, ignore_index=True),
             "theory": pd.concat(predicted, ignore_index=True) if predicted else None,
-            "note": " ".join(broken) if state["theory"] else "",
+            "note": c.assumptions(state, inputs) if state["theory"] else "",
             "view": state["view"],
         }
 

@@ -10,7 +10,7 @@ from lntutor import figures
 from lntutor.explore import controls as c
 from lntutor.explore.base import Explorer
 from lntutor.measure import signal_norms, token_similarity
-from lntutor.theory import broken_assumptions, predict
+from lntutor.theory import predict
 
 VIEWS = {"signal": "size of the stream", "similarity": "likeness of tokens"}
 
@@ -41,18 +41,17 @@ class SignalExplorer(Explorer):
         ask = signal_norms if state["view"] == "signal" else token_similarity
         same = {"inputs": c.model_inputs(state), "seeds": c.seeds_of(state, quick)}
         with c.one_thread():
-            measured, theory, broken = [], [], {}
+            measured, theory = [], []
             for key in c.chosen(state):
                 self.give_way(quick)
                 cfg = c.model_config(state, key)
                 measured.append(ask(cfg, **same))
-                broken |= dict.fromkeys(broken_assumptions(cfg, same["inputs"]))
                 theory += [predict(cfg, state["view"], **same)] if state["theory"] else []
         return {
             "measured": pd.concat(measured, ignore_index=True),
             "theory": pd.concat(theory, ignore_index=True) if theory else None,
             "view": state["view"],
-            "note": " ".join(broken) if state["lemma2"] and state["view"] == "signal" else "",
+            "note": c.assumptions(state, same["inputs"]) if state["lemma2"] and state["view"] == "signal" else "",
         }
 
     def draw(self, state, tables, pinned):
