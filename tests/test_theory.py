@@ -382,7 +382,7 @@ def test_attention_weights_kept_from_a_measurement_are_those_measured_anew():
 
 
 def test_a_saturated_softmax_passes_no_gradient_through_its_scores():
-    """Oracle: measured gradients without LN, where scores grow by orders of magnitude and tails are heavy: factor five."""
+    """Oracle: gradients measured without LN, where scores are huge and tails are heavy, to a factor of five."""
     for stack in ("encoder", "encoder-decoder"):
         cfg = ln.ModelConfig("none", 8, 64, 4, 256, stack)
         measured = ln.gradient_norms(cfg, parameters=["W_2"]).groupby(["side", "layer"]).value.mean()
