@@ -47,7 +47,6 @@ class Feed:
 
     sequences: tuple[Sequence, ...]
     loss: Callable[[Tensor], Tensor]  # (K·B·n, d) → sum over seeds and K repeats of the mean over positions
-    real: Tensor | None  # (B, n) bool, of the last side
 
 
 def tied(cfg: ModelConfig, inputs: Inputs, side: str) -> tuple[int, float, float]:
@@ -107,7 +106,7 @@ def feed(cfg: ModelConfig, inputs: Inputs, seeds: tuple[int, ...], dtype: torch.
             nll = F.cross_entropy(logits.flatten(0, 1), labels.repeat(1, repeats).flatten(), reduction="none")
             return (nll.unflatten(0, (-1, rows * n)) * weight).sum()
 
-    return Feed(sequences, loss, real)
+    return Feed(sequences, loss)
 
 
 def _sequence(cfg, inputs, side, ids, seeds, dtype, text) -> Sequence:

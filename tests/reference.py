@@ -3,7 +3,6 @@
 import numpy as np
 import torch
 from torch import nn
-from torch.nn import functional as F
 
 from lntutor.measure import feed
 from lntutor.model import Transformer
@@ -55,11 +54,6 @@ def torch_layer(cfg, weights, side, layer, cls, norm_first):
             norm.weight.copy_(weights[side, layer, "norm", i, "gain"])
             norm.bias.copy_(weights[side, layer, "norm", i, "bias"])
     return module
-
-
-def cross_entropy(x, head, targets):
-    """Mean over positions of −log softmax."""
-    return F.cross_entropy(x @ head, targets)
 
 
 ENCODER, DECODER = nn.TransformerEncoderLayer, nn.TransformerDecoderLayer

@@ -16,7 +16,7 @@ import plotly.graph_objects as go
 from lntutor.live import live_plot
 
 PAUSE = 0.35  # seconds without a move after which the remaining seeds are drawn
-PINS = 4
+MOST_PINS = 4
 ROWS = 400  # of a table, shown at most
 STRICT = "LNTUTOR_STRICT"  # set in tests: an unexpected error in a callback is raised again
 
@@ -110,7 +110,7 @@ class Explorer(w.VBox):
         """Keep the curves on screen to compare others with; the oldest of more than four leaves."""
         if self.tables is not None:
             self.pinned.append((self._difference(), self.tables))
-            del self.pinned[:-PINS]
+            del self.pinned[:-MOST_PINS]
             self.refresh()
 
     def _difference(self) -> str:
