@@ -1,8 +1,10 @@
 """How soon does the picture follow a key? From the key press to the changed picture, in a real JupyterLab.
 
 Floor: an HTML label, which shows what the keys, the server and the kernel take. Peer: plotly's FigureWidget with
-`batch_update`. Ours: a live plot of the same figure, and the GradientExplorer as it opens. All in one page, in turns;
-the page's own clock runs from the key event to the changed text or curve. Second table: what a page with three plots
+`batch_update`. Ours: a live plot of the same figure, and the GradientExplorer as it opens, its depth going from 1 to 12
+and back (the default is 6); once as it is, where a slider's next step is measured ahead between two keys, and once with
+every picture measured after its key. Neither may remember what it has shown before. All in one page, in turns; the
+page's own clock runs from the key event to the changed text or curve. Second table: what a page with three plots
 receives.
 """
 
@@ -78,17 +80,26 @@ def follow_live(change):
 
 widgets.VBox([slider("live", follow_live), plot])""",
     "explorer": """\
-from lntutor.explore import GradientExplorer
+from lntutor.explore import GradientExplorer, base
 
-explorer = GradientExplorer()
+base.REMEMBERED = 2  # the state on screen and the next, so that the way back is measured again
+explorer = GradientExplorer(depth=1)
+explorer.plot.add_class("explorer-picture")
 explorer.controls["depth"].add_class("explorer")
 display(explorer)""",
+    "after": """\
+after = GradientExplorer(depth=1)
+after.look_ahead = lambda: None
+after.plot.add_class("after-picture")
+after.controls["depth"].add_class("after")
+display(after)""",
 }
 ROWS = {  # row → what it is, where its picture is, its goal in multiples of the floor
     "label": ("HTML label", "document.querySelector('.label-picture')", None),
     "figure": ("FigureWidget, batch_update", "document.querySelector('.js-plotly-plot:not(.lntutor-live *)')", None),
     "live": ("live plot", "document.querySelector('.live-picture')", 1.8),
-    "explorer": ("GradientExplorer", "[...document.querySelectorAll('.lntutor-live:not(.live-picture)')].at(-1)", 3.0),
+    "explorer": ("GradientExplorer", "document.querySelector('.explorer-picture')", 3.0),
+    "after": ("the same, nothing measured ahead", "document.querySelector('.after-picture')", None),
 }
 CLOCK = """picture => {
     const content = () => {
@@ -128,30 +139,19 @@ def presses(page, name: str, key: str) -> list[float]:
     return page.evaluate("window.times")[1:]
 
 
-def explorers() -> bool:
-    """Whether there is a GradientExplorer to measure."""
-    try:
-        from lntutor.explore import GradientExplorer  # noqa: F401
-    except ImportError as error:
-        print(f"GradientExplorer is left out: {error}")
-        return False
-    return True
-
-
 def latencies(server, browser, root: Path) -> dict[str, list[float]]:
     """Row → milliseconds of every press, the rows taking turns."""
     from tests.browser.jupyter import new_notebook, write_notebook
 
-    names = [name for name in CELLS if name != "explorer" or explorers()]
-    write_notebook(root / "latency.ipynb", SETUP, *(CELLS[name] for name in names))
-    times = {name: [] for name in names}
+    write_notebook(root / "latency.ipynb", SETUP, *CELLS.values())
+    times: dict[str, list[float]] = {name: [] for name in CELLS}
     with new_notebook(browser) as notebook:
         notebook.open(server, "latency", folder="")
         notebook.run_all()
         assert not notebook.errors(), notebook.errors()
         notebook.page.wait_for_timeout(3_000)
         for turn in range(ROUNDS):
-            for name in names:
+            for name in CELLS:
                 times[name] += presses(notebook.page, name, ["ArrowRight", "ArrowLeft"][turn % 2])
     return times
 

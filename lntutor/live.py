@@ -28,6 +28,16 @@ HEIGHT = 420  # pixels, where neither the caller nor the figure says
 KERNEL = uuid.uuid4().hex  # tells the kernels apart that one page talks to
 PAUSE = 5.0  # seconds in which a page is not sent the library twice, however often it asks
 SERVED: dict[str, float] = {}  # page → when it was last sent the library
+DRAW_STATIC = """
+    for (const figure of window.Plotly ? document.querySelectorAll("figure.lntutor-static:not([data-drawn])") : []) {
+        const picture = JSON.parse(figure.querySelector("script").textContent)
+        figure.dataset.drawn = true
+        figure.querySelector("p").hidden = true
+        const plot = figure.appendChild(document.createElement("div"))
+        const layout = { ...picture.layout, height: picture.height }
+        Plotly.newPlot(plot, picture.data, layout, { responsive: true, displaylogo: false })
+    }
+"""
 
 
 def live_plot(figure: go.Figure, alt: str = "", height: int | None = None) -> ipywidgets.DOMWidget:
@@ -46,6 +56,23 @@ def encode(figure: go.Figure, alt: str, height: int) -> str:
     """Figure, text alternative and height as one string of JSON; numpy arrays in base64, as plotly.js reads them."""
     picture = figure.to_dict() | {"alt": alt, "height": height}
     return json.dumps(picture, cls=PlotlyJSONEncoder, separators=(",", ":"))
+
+
+def static_twin(figure: go.Figure, alt: str = "") -> str:
+    """The figure as HTML for a page without a kernel: drawn where the page has plotly.js, in words where not."""
+    alt = alt or text_alternative(figure)
+    picture = encode(figure, alt, figure.layout.height or HEIGHT).replace("</", "<\\/")
+    return (
+        f'<figure class="lntutor-static" role="img" aria-label="{escape(alt)}"><p>{escape(alt)}</p>'
+        f'<script type="application/json">{picture}</script></figure><script>{DRAW_STATIC}</script>'
+    )
+
+
+def with_twin(bundle, html: str):
+    """What a widget displays as, and this HTML beside it for pages that cannot show widgets."""
+    if isinstance(bundle, tuple):  # anywidget gives data and metadata
+        return with_twin(bundle[0], html), *bundle[1:]
+    return {**bundle, "text/html": html} if bundle else bundle
 
 
 def check(figure: go.Figure) -> go.Figure:
@@ -116,6 +143,9 @@ if AnyWidget:
             """Have the page put this text on the clipboard, where the browser lets it."""
             self.send({"type": "copy", "text": text})
 
+        def _repr_mimebundle_(self, **options):
+            return with_twin(super()._repr_mimebundle_(**options), static_twin(self.figure, self.alt))
+
         def _encoded(self, figure: go.Figure, alt: str) -> str:
             self._figure, self._alt = check(figure), alt or text_alternative(figure)
             return encode(figure, self._alt, self._height or figure.layout.height or HEIGHT)
@@ -152,6 +182,9 @@ class PlainPlot(ipywidgets.VBox):
             "text/plain": self._alt,
         }
         self._output.outputs = ({"output_type": "display_data", "data": data, "metadata": {}},)
+
+    def _repr_mimebundle_(self, **options):
+        return with_twin(super()._repr_mimebundle_(**options), static_twin(self.figure, self.alt))
 
     @property
     def figure(self) -> go.Figure:

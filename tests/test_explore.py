@@ -23,6 +23,7 @@ SENTENCES = ["one", "to be or not to be", "<b>bold</b> & <script>alert(1)</scrip
 def no_pause(monkeypatch):
     """Nothing happens in the background, and an error in a callback fails the test."""
     monkeypatch.setattr(base, "PAUSE", 3600)
+    monkeypatch.setattr(base, "SOON", 3600)
     monkeypatch.setenv(base.STRICT, "1")
 
 
@@ -169,6 +170,78 @@ def test_a_move_while_all_seeds_are_drawn_is_answered_first():
     assert set(e.tables["measured"].seed) == {0, 1, 2, 3, 4}
 
 
+@pytest.mark.parametrize(
+    ("name", "moves", "following"),
+    [
+        ("depth", (3, 4), 5),
+        ("depth", (4, 3), 2),
+        ("depth", (47, 48), None),
+        ("depth", (2, 1), None),
+        ("width", (48, 32), 16),
+        ("width", (384, 512), None),
+        ("stack", ("encoder", "decoder"), None),
+    ],
+)
+def test_the_next_step_of_a_slider_is_measured_ahead(monkeypatch, name, moves, following):
+    """Oracle: which states are measured, and the picture of an explorer that looked nowhere."""
+    e, asked = SignalExplorer(width=32, tokens=2, seeds=1, placements=["post"]), []
+    monkeypatch.setattr(base, "QUICK", 60)
+    for value in moves:
+        e.controls[name].value = value
+    measure = e.measure
+    monkeypatch.setattr(e, "measure", lambda state, quick: asked.append(state[name]) or measure(state, quick))
+    e.look_ahead()
+    assert asked == ([] if following is None else [following])
+    if following is not None:
+        e.controls[name].value = following
+        assert len(asked) == 1
+        assert same(e.figure, type(e)(**e.state()).figure)
+
+
+def test_a_slow_explorer_does_not_look_ahead(monkeypatch):
+    """Oracle: nothing is measured where a step takes longer than QUICK."""
+    monkeypatch.setattr(base, "QUICK", 0)
+    e = SignalExplorer(width=32, seeds=1)
+    e.controls["depth"].value = 7
+    monkeypatch.setattr(e, "measure", lambda state, quick: pytest.fail("measured"))
+    e.look_ahead()
+
+
+def test_a_move_elsewhere_while_looking_ahead_is_drawn_and_a_mistake_ahead_is_silent(monkeypatch):
+    """Oracle: the control as it stands; the status line without an error."""
+    monkeypatch.setattr(base, "QUICK", 60)
+    e = GradientExplorer(depth=2, width=32, seeds=1)
+    e.controls["depth"].value = 3
+    slow, calls = e.measure, []
+
+    def measure(state, quick):
+        calls.append(state["depth"])
+        if len(calls) == 1:
+            thread = threading.Thread(target=lambda: setattr(e.controls["depth"], "value", 9))
+            thread.start()
+            thread.join()
+        return slow(state, quick)
+
+    monkeypatch.setattr(e, "measure", measure)
+    e.look_ahead()
+    assert calls == [4, 9]
+    assert set(e.tables["measured"].depth) == {9}
+    monkeypatch.setattr(e, "measure", lambda state, quick: 1 / 0)
+    e.look_ahead()
+    assert e.error is None
+
+
+def test_only_so_many_states_are_remembered(monkeypatch):
+    """Oracle: the limit, and that the last are the ones kept."""
+    monkeypatch.setattr(base, "REMEMBERED", 2)
+    e = SignalExplorer(width=16, seeds=1)
+    for depth in (1, 2, 3):
+        e.controls["depth"].value = depth
+    assert len(e._known) == 2
+    monkeypatch.setattr(e, "measure", lambda state, quick: pytest.fail("measured again"))
+    e.controls["depth"].value = 2
+
+
 def test_a_mistake_is_said_in_words_and_the_last_picture_stays():
     """Oracle: the figure before the mistake, and after it is mended."""
     e = GradientExplorer(depth=2, width=32)
@@ -270,6 +343,10 @@ def test_a_readers_own_placement_appears_in_every_list():
         e = GradientExplorer(depth=2, width=32, placements=["mine"])
         assert e.error is None
         assert set(e.tables["measured"].placement) == {"mine"} == set(e.tables["theory"].placement)
+        before = e.tables["measured"].value.to_numpy()
+        ln.PLACEMENTS["mine"] = ln.Placement("Mine", "x ← N(x)", lambda x, subs, N, at: N(x + subs[-1](subs[0](x))))
+        e.refresh()
+        assert not np.allclose(e.tables["measured"].value, before)  # what is remembered is of the old rule
     finally:
         ln.PLACEMENTS.pop("mine")
 

@@ -169,6 +169,18 @@ def test_the_page_is_told_to_save_a_png(messages, name, file):
     assert messages[0][0]["content"] == {"type": "png", "name": file}
 
 
+def test_a_plot_carries_a_twin_for_pages_without_a_kernel():
+    """Oracle: the picture in it is the figure; markup in words cannot end the script or run."""
+    given = figure(2.0, title={"text": "</script><b>x</b>"})
+    bundle = live_plot(given)._repr_mimebundle_()[0]
+    assert "application/vnd.jupyter.widget-view+json" in bundle
+    twin = bundle["text/html"]
+    assert "<b>" not in twin.split('<script type="application/json">')[0]
+    picture = twin.split('<script type="application/json">')[1].split("</script>")[0]
+    assert go.Figure(json.loads(picture)["data"]) == go.Figure(given.data)
+    assert json.loads(picture)["layout"]["title"]["text"] == "</script><b>x</b>"
+
+
 @pytest.fixture
 def without_anywidget(monkeypatch):
     """The module as it loads where anywidget cannot be imported."""

@@ -6,6 +6,7 @@ import html
 import os
 import threading
 import time
+from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any, ClassVar
 
@@ -13,9 +14,13 @@ import ipywidgets as w
 import pandas as pd
 import plotly.graph_objects as go
 
-from lntutor.live import live_plot
+from lntutor.live import live_plot, static_twin, with_twin
+from lntutor.placements import PLACEMENTS
 
 PAUSE = 0.35  # seconds without a move after which the remaining seeds are drawn
+SOON = 0.02  # seconds after a move at which the slider's next step is measured ahead,
+QUICK = 0.25  # if a step takes no more than so many seconds
+REMEMBERED = 64  # states whose tables are kept, the last shown longest
 MOST_PINS = 4
 ROWS = 400  # of a table, shown at most
 STRICT = "LNTUTOR_STRICT"  # set in tests: an unexpected error in a callback is raised again
@@ -39,7 +44,11 @@ class Explorer(w.VBox):
 
     def __init__(self, preset: str | None = None, **state):
         self._lock, self._dirty = threading.Lock(), threading.Event()
-        self._timer: threading.Timer | None = None
+        self._timers: list[threading.Timer] = []
+        self._known: OrderedDict[tuple, Any] = OrderedDict()
+        self._next: dict[str, Any] = {}  # what the moving slider would be set to next
+        self._ahead: dict[str, Any] | None = None  # the state that is being measured ahead
+        self._took = 0.0
         self._quiet = False
         self.error: Exception | None = None
         self.pinned: list[tuple[str, Any]] = []
@@ -99,6 +108,7 @@ class Explorer(w.VBox):
     def set(self, **state) -> None:
         """Set several controls at once, and draw once."""
         self._apply(state, check=True)
+        self._next = {}
         self.refresh()
 
     def reset(self) -> None:
@@ -156,21 +166,56 @@ class Explorer(w.VBox):
 
     def settle(self) -> None:
         """Draw all seeds now; what the pause would do."""
-        if self._timer:
-            self._timer.cancel()
+        self._cancel_timers()
         self._dirty.set()
         self._work(quick=False)
 
+    def look_ahead(self) -> None:
+        """Measure the next step of the slider that moves, while the hand is on its way there."""
+        if not self._next or self._took > QUICK or not self._lock.acquire(blocking=False):
+            return
+        try:
+            self._ahead = {**self.state(), **self._next}
+            self._tables(self._ahead, quick=True)
+        except Exception:
+            pass  # nobody asked for this; it is said when the reader gets there
+        finally:
+            self._ahead = None
+            self._lock.release()
+        if self._dirty.is_set():
+            self.refresh()
+
     def _moved(self, change) -> None:
         if not self._quiet:
+            name = next(name for name, control in self.controls.items() if control is change.owner)
+            step = _step_after(change)
+            self._next = {} if step is None else {name: step}
             self.refresh()
 
     def _later(self) -> None:
-        if self._timer:
-            self._timer.cancel()
-        self._timer = threading.Timer(PAUSE, self.settle)
-        self._timer.daemon = True
-        self._timer.start()
+        self._cancel_timers()
+        self._timers = [threading.Timer(SOON, self.look_ahead), threading.Timer(PAUSE, self.settle)]
+        for timer in self._timers:
+            timer.daemon = True
+            timer.start()
+
+    def _cancel_timers(self) -> None:
+        for timer in self._timers:
+            timer.cancel()
+
+    def _tables(self, state: dict[str, Any], quick: bool) -> Any:
+        """What `measure` gives; it depends on nothing but the state and the rules that it names."""
+        rules = tuple(PLACEMENTS.get(key) for key in state.get("placements", ()))
+        key = (quick, rules, *(tuple(v) if isinstance(v, list) else v for v in state.values()))
+        if key not in self._known:
+            started = time.perf_counter()
+            self._known[key] = self.measure(state, quick)
+            if quick:
+                self._took = time.perf_counter() - started
+        self._known.move_to_end(key)
+        while len(self._known) > REMEMBERED:
+            self._known.popitem(last=False)
+        return self._known[key]
 
     def _work(self, quick: bool) -> None:
         """Draw until nothing has moved since. Whoever holds the lock draws for the others, so the last state wins."""
@@ -187,7 +232,7 @@ class Explorer(w.VBox):
     def _draw_once(self, quick: bool) -> None:
         state, started = self.state(), time.perf_counter()
         try:
-            tables = self.measure(state, quick)
+            tables = self._tables(state, quick)
             figure = self.draw(state, tables, self.pinned)
             self.plot.show(figure)
             self.tables, self.error = tables, None
@@ -204,11 +249,16 @@ class Explorer(w.VBox):
 
     def give_way(self, quick: bool) -> None:
         """Between two parts of a long measurement: stop it if a control has moved, for the answer is out of date."""
-        if not quick and self._dirty.is_set():
+        wanted = quick if self._ahead is None else self._ahead == self.state()
+        if self._dirty.is_set() and not wanted:
             raise Moved
 
     def _say(self, words: str) -> None:
         self.status.value = f"{self.CSS}{words}"
+
+    def _repr_mimebundle_(self, **options):
+        self.settle()  # the twin cannot wait for the other seeds
+        return with_twin(super()._repr_mimebundle_(**options), static_twin(self.figure))
 
     # The page --------------------------------------------------------------------------------------------------
 
@@ -302,6 +352,20 @@ def _grid(controls: list[w.Widget]) -> w.GridBox:
             control.layout.grid_column = "span 2"
     columns = "repeat(auto-fill, minmax(270px, 1fr))"
     return w.GridBox(controls, layout=w.Layout(grid_template_columns=columns, width="100%"))
+
+
+def _step_after(change) -> Any:
+    """One step further the way a slider has gone, None at its end and for other controls."""
+    control = change.owner
+    if isinstance(control, w.SelectionSlider):
+        values = _values(control)
+        old, new = values.index(change.old), values.index(change.new)
+        i = new + (1 if new > old else -1)
+        return values[i] if 0 <= i < len(values) else None
+    if isinstance(control, (w.IntSlider, w.FloatSlider)):
+        value = change.new + (control.step if change.new > change.old else -control.step)
+        return value if control.min <= value <= control.max else None
+    return None
 
 
 def _allowed(control: w.ValueWidget) -> str:

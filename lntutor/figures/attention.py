@@ -119,12 +119,11 @@ def softmax_saturation(table: pd.DataFrame, *, note: str = "", lecture: bool = F
     fig = Canvas(["Entropy (nats)", "Norm of the softmax's gradient"], lecture, gap=0.12)
     for column, what in enumerate(("entropy", "gradient"), 1):
         for scaled, (name, style) in SCALED.items():
-            means = over_seeds(table[table["scaled"].astype(bool) == scaled], ["d"], what)
+            rows = table[table["scaled"].astype(bool) == scaled]
+            means = over_seeds(rows["d"].to_numpy(), rows[what].to_numpy(float))
             more = {"legendgroup": name, "showlegend": column == 1, "uid": f"{what}/{scaled}"}
             hover = "d = %{x}: %{y:.4g}<extra>%{fullData.name}</extra>"
-            fig.add_trace(
-                marks(means, "d", style, size, joined=True, name=name, hovertemplate=hover, **more), 1, column
-            )
+            fig.add_trace(marks(means, style, size, joined=True, name=name, hovertemplate=hover, **more), 1, column)
     fig.update_xaxes(type="log", title=f"d<br>({spread_words(table)})", **_powers(table["d"]))
     fig.update_yaxes(rangemode="tozero", col=1)
     fig.update_yaxes(**log_axis(table["gradient"]), col=2)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 
 import numpy as np
@@ -23,7 +24,6 @@ from lntutor.figures.parts import (
     listed,
     log_axis,
     marks,
-    over_seeds,
     sentence,
     spread_words,
     theory_key,
@@ -70,7 +70,7 @@ def gradient_by_layer(
     pinned = [(label, drawable(_of(table, parameter), positive=True)[0]) for label, table in pinned or ()]
     fig = _upright(rows, expected, pinned, lecture)
     what = f"‖∂L/∂{parameter_name(parameter)}‖"
-    every = pd.concat([rows["value"], *(table["value"] for _, table in pinned)])
+    every = np.concatenate([rows["value"], *(table["value"] for _, table in pinned)])
     fig.update_xaxes(title=f"{what}<br>({spread_words(rows)})", **_log_axis(within(every, expected), rows, lecture))
     title, ends = _gradient_finding(rows)
     alt = sentence(
@@ -90,20 +90,20 @@ def _of(table: pd.DataFrame | None, parameter: str) -> pd.DataFrame | None:
 def _gradient_finding(rows: pd.DataFrame) -> tuple[str, str]:
     """The title, from the last side and its first block, and a sentence on both ends of every curve."""
     side = _sides(rows)[-1]
-    here = rows[rows["side"] == side]
-    several = here["block"].nunique() > 1
-    block = next(b for b in BLOCKS if b in set(here["block"]))
-    ratios, spans, ends = [], set(), []
-    for key, this, part in curves(here):
-        means = part.groupby("layer")["value"].mean()
-        low, high = means.index.min(), means.index.max()
+    drawn = curves(rows, "layer", side=side)
+    blocks = {block for _, block, _ in drawn}
+    several, block = len(blocks) > 1, next(b for b in BLOCKS if b in blocks)
+    ratios, ends = [], []
+    spans = {(means.at[0], means.at[-1]) for _, this, means in drawn if this == block}
+    for key, this, means in drawn:
+        (low, high), (first, last) = means.at[[0, -1]], means.mean[[0, -1]]
         name = curve_name(key, this, several)
-        ends.append(f"{name} {side}: {number(means[low])} in layer {low}, {number(means[high])} in layer {high}")
+        ends.append(f"{name} {side}: {number(first)} in layer {low}, {number(last)} in layer {high}")
         if this == block:
-            ratios.append((placement_label(key), float(means[high] / means[low]), float(means[high])))
-            spans.add((low, high))
+            ratios.append((placement_label(key), float(last / first), float(last)))
     where = side + (f" {BLOCKS[block]}" if several else "")
-    return _ratio_sentence(where, ratios, spans, here["layer"].min(), here["layer"].max()), "; ".join(ends)
+    bottom, top = min(means.at[0] for *_, means in drawn), max(means.at[-1] for *_, means in drawn)
+    return _ratio_sentence(where, ratios, spans, bottom, top), "; ".join(ends)
 
 
 def _ratio_sentence(where, ratios, spans, bottom, top) -> str:
@@ -197,13 +197,11 @@ def _signals(rows: pd.DataFrame, expected: pd.DataFrame, pinned: Pinned, lecture
     fig = _upright(_stream(rows), _stream(expected), pinned, lecture)
     size, seen = sizes(lecture), set()
     for column, side in enumerate(_sides(rows), 1):
-        for key, _, part in curves(rows[(rows["side"] == side) & (rows["site"] == "final")]):
-            last = over_seeds(part, ["layer"]).assign(layer=depth + 1)
+        for key, _, means in curves(rows, "layer", side=side, site="final"):
+            last = means._replace(at=np.full(len(means.at), depth + 1))
             more = {"name": placement_label(key), "legendgroup": key, "showlegend": False, "uid": f"final/{key}/{side}"}
             hover = "output: %{x:.4g}<extra>%{fullData.name}</extra>"
-            trace = marks(
-                last, "layer", placement_style(key), size, upright=True, hollow=True, hovertemplate=hover, **more
-            )
+            trace = marks(last, placement_style(key), size, upright=True, hollow=True, hovertemplate=hover, **more)
             fig.add_trace(trace, 1, column)
             seen.add(side)
         if "site" in expected.columns:
@@ -216,12 +214,12 @@ def _signals(rows: pd.DataFrame, expected: pd.DataFrame, pinned: Pinned, lecture
 
 
 def _final_theory(fig: Canvas, rows: pd.DataFrame, depth: int, column: int, size: Sizes) -> None:
-    for key, _, part in curves(rows):
+    for key, _, means in curves(rows, "layer"):
         mark = {"symbol": "line-ns-open", "size": size.marker * 1.8, "color": darker(placement_style(key)["color"])}
         mark["line"] = {"width": size.thin}
         fig.add_trace(
             scatter(
-                x=[float(part["value"].mean())],
+                x=[float(means.mean.mean())],
                 y=[depth + 1],
                 mode="markers",
                 marker=mark,
@@ -266,12 +264,10 @@ def _draw_lemma_2(fig: Canvas, rows: pd.DataFrame, size: Sizes) -> None:
                 1,
                 column,
             )
-        sums = over_seeds(here[(here["placement"] == "post") & (here["site"] == "sum")], ["layer"])
-        if len(sums):
+        for _, _, sums in curves(here, "layer", placement="post", site="sum"):
             more = {"name": "Post-LN, sum before the norm", "legendgroup": "lemma-post", "showlegend": column == 1}
             trace = marks(
-                sums.assign(layer=sums["layer"] - 0.35),
-                "layer",
+                sums._replace(at=sums.at - 0.35),
                 placement_style("post"),
                 size,
                 upright=True,
@@ -308,9 +304,8 @@ def _signal_finding(rows: pd.DataFrame, what: str, show: Callable[[float], str])
     side = _sides(rows)[-1]
     stream = _stream(rows[rows["side"] == side])
     tops, words = [], []
-    for key, _, part in curves(stream):
-        means = part.groupby("layer")["value"].mean()
-        first, last = float(means.iloc[0]), float(means.iloc[-1])
+    for key, _, means in curves(stream, "layer"):
+        first, last = means.mean[[0, -1]].tolist()
         tops.append((placement_label(key), last))
         words.append(
             f"{placement_label(key)} {show(last)}"
@@ -333,9 +328,8 @@ def _signal_finding(rows: pd.DataFrame, what: str, show: Callable[[float], str])
 def _stream_ends(rows: pd.DataFrame) -> str:
     words = []
     for side in _sides(rows):
-        for key, _, part in curves(_stream(rows[rows["side"] == side])):
-            means = part.groupby("layer")["value"].mean()
-            ends = [f"{number(means.loc[layer])} at layer {layer}" for layer in means.index[[0, -1]]]
+        for key, _, means in curves(_stream(rows), "layer", side=side):
+            ends = [f"{number(means.mean[i])} at layer {means.at[i]}" for i in (0, -1)]
             words.append(f"{placement_label(key)} {side}: {', '.join(ends)}")
     return "; ".join(words)
 
@@ -368,13 +362,12 @@ def _upright(rows: pd.DataFrame, expected: pd.DataFrame, pinned: Pinned, lecture
     each_pinned(pinned, lambda label, i, table: _draw_side_by_side(fig, table, expected, sides, size, (i, label)))
     _draw_side_by_side(fig, rows, expected, sides, size)
     for column, side in enumerate(sides, 1):
-        for key, block, part in curves(expected[expected["side"] == side]):
-            line = part.groupby("layer")["value"].mean()
+        for key, block, line in curves(expected, "layer", side=side):
             uid = f"theory/{key}/{side}/{block}"
             group = f"{key}/{block}"
             trace = theory_line(
-                line.tolist(),
-                line.index.tolist(),
+                line.mean.tolist(),
+                line.at.tolist(),
                 key,
                 size,
                 uid=uid,
@@ -395,12 +388,11 @@ def _draw_side_by_side(fig, rows, expected, sides, size: Sizes, pin: tuple[int, 
     named, several = set(), "block" in rows.columns and rows["block"].nunique() > 1
     predicted = set(expected["placement"])
     for column, side in enumerate(sides, 1):
-        for key, block, part in curves(rows[rows["side"] == side]):
+        for key, block, means in curves(rows, "layer", side=side):
             name = curve_name(key, block, several)
             group = f"{key}/{block}" if pin is None else f"pin{pin[0]}/{key}/{block}"
             trace = marks(
-                over_seeds(part, ["layer"]),
-                "layer",
+                means,
                 placement_style(key),
                 size,
                 upright=True,
@@ -430,15 +422,23 @@ def _layer_ticks(fig: Canvas, low: int, high: int, above: str = "") -> None:
 
 def _agreement(rows: pd.DataFrame, expected: pd.DataFrame) -> str:
     """How far theory is from the means."""
-    by = [c for c in ("placement", "side", "layer", "block") if c in rows.columns and c in expected.columns]
-    if not len(expected) or not by:
+    measured, predicted = _points(rows), _points(expected)
+    away = [abs(math.log(predicted[place] / measured[place])) for place in predicted.keys() & measured.keys()]
+    if not away:
         return ""
-    means = rows.groupby(by)["value"].mean()
-    ratio = (expected.groupby(by)["value"].mean() / means).dropna()
-    if not len(ratio):
-        return ""
-    away = np.exp(np.abs(np.log(ratio[ratio > 0])))
+    half, farthest = math.exp(np.median(away)), math.exp(max(away))
     return (
-        f"Theory, thin dark lines: half of it is within {number(100 * float(away.median() - 1), 2)} % of the means, "
-        f"the farthest is off by a factor of {number(float(away.max()), 2)}"
+        f"Theory, thin dark lines: half of it is within {number(100 * (half - 1), 2)} % of the means, "
+        f"the farthest is off by a factor of {number(farthest, 2)}"
     )
+
+
+def _points(table: pd.DataFrame) -> dict[tuple, float]:
+    """(side, placement, block, layer) → the mean over seeds, where it is positive."""
+    return {
+        (side, key, block, layer): mean
+        for side in _sides(table)
+        for key, block, means in curves(table, "layer", side=side)
+        for layer, mean in zip(means.at.tolist(), means.mean.tolist(), strict=True)
+        if mean > 0
+    }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -96,20 +97,26 @@ def drawable(table: pd.DataFrame | None, *, positive: bool = False) -> tuple[pd.
         good &= values > 0
     if "below_floor" in table.columns:
         good &= ~table["below_floor"].to_numpy(bool)
-    return table[good], int((~good).sum())
+    return (table, 0) if good.all() else (table[good], int((~good).sum()))
 
 
-def over_seeds(table: pd.DataFrame, by: list[str], value: str = "value") -> pd.DataFrame:
-    """Mean, least and greatest value over seeds, a row for each combination of `by`."""
-    if len(by) > 1:
-        return table.groupby(by, sort=True)[value].agg(["mean", "min", "max"]).reset_index()
-    places, which = np.unique(table[by[0]].to_numpy(), return_inverse=True)  # much faster than a group-by
-    values = table[value].to_numpy(float)
+class Means(NamedTuple):
+    """Mean, least and greatest value over seeds, at each place along an axis."""
+
+    at: np.ndarray
+    mean: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+
+
+def over_seeds(at: np.ndarray, values: np.ndarray) -> Means:
+    """The values of each place put together. Arrays: a group-by takes longer than all else in a figure."""
+    places, which = np.unique(at, return_inverse=True)
     low, high = np.full(len(places), np.inf), np.full(len(places), -np.inf)
     np.minimum.at(low, which, values)
     np.maximum.at(high, which, values)
     mean = np.bincount(which, values, len(places)) / np.bincount(which, minlength=len(places))
-    return pd.DataFrame({by[0]: places, "mean": mean, "min": low, "max": high})
+    return Means(places, mean, low, high)
 
 
 def seed_count(table: pd.DataFrame) -> int:
@@ -123,16 +130,24 @@ def spread_words(table: pd.DataFrame) -> str:
     return f"mean and range over {seeds} seeds" if seeds > 1 else "one seed"
 
 
-def curves(table: pd.DataFrame) -> list[tuple[str, str, pd.DataFrame]]:
-    """(placement, block, rows) for each curve of a table, in a fixed order; block is "" where there are none."""
-    placements = table["placement"].to_numpy(object)
-    blocks = table["block"].to_numpy(object) if "block" in table.columns else np.full(len(table), "")
+def curves(table: pd.DataFrame, along: str, **only: str) -> list[tuple[str, str, Means]]:
+    """(placement, block, means) for each curve, in a fixed order, of rows with these values, such as side="encoder".
+
+    The block is "" where there are none.
+    """
+    if not len(table):
+        return []
+    columns = {name: table[name].to_numpy() for name in ("placement", along, "value", *only)}
+    wanted = np.ones(len(table), bool)
+    for name, value in only.items():
+        wanted &= columns[name] == value
+    blocks = table["block"].to_numpy() if "block" in table.columns else np.full(len(table), "")
     parts = []
-    for key in in_order(placements):
+    for key in in_order(columns["placement"]):
         for block in BLOCKS if "block" in table.columns else ("",):
-            here = (placements == key) & (blocks == block)
+            here = wanted & (columns["placement"] == key) & (blocks == block)
             if here.any():
-                parts.append((key, block, table[here]))
+                parts.append((key, block, over_seeds(columns[along][here], columns["value"][here].astype(float))))
     return parts
 
 
@@ -152,8 +167,7 @@ def left_out(count: int) -> str:
 
 
 def marks(
-    rows: pd.DataFrame,
-    along: str,
+    means: Means,
     style: dict[str, str],
     size: Sizes,
     *,
@@ -163,22 +177,22 @@ def marks(
     faint: bool = False,
     **more,
 ) -> dict:
-    """Means as marks with bars from least to greatest; `upright` puts `along` on the vertical axis."""
-    means, position = rows["mean"].tolist(), rows[along].tolist()
+    """Means as marks with bars from least to greatest; `upright` puts the places on the vertical axis."""
+    value, position = means.mean.tolist(), means.at.tolist()
     bar = {
         "type": "data",
         "symmetric": False,
-        "array": (rows["max"] - rows["mean"]).tolist(),
+        "array": (means.high - means.mean).tolist(),
         "width": 0,
         "color": style["color"],
-        "arrayminus": (rows["mean"] - rows["min"]).tolist(),
+        "arrayminus": (means.mean - means.low).tolist(),
         "thickness": size.line,
         "visible": not faint,
     }
-    shrink = 0.7 if len(rows) > 24 else 1
+    shrink = 0.7 if len(value) > 24 else 1
     return scatter(
-        x=means if upright else position,
-        y=position if upright else means,
+        x=value if upright else position,
+        y=position if upright else value,
         **{"error_x" if upright else "error_y": bar},
         mode="lines+markers" if joined else "markers",
         line={"color": style["color"], "dash": style["dash"], "width": size.thin},

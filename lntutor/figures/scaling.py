@@ -22,7 +22,6 @@ from lntutor.figures.parts import (
     listed,
     log_axis,
     marks,
-    over_seeds,
     ring,
     sentence,
     spread_words,
@@ -86,7 +85,7 @@ def _scaling(measured, theory, along, parameter, chosen, pinned, note, lecture) 
         _ring(fig, rows, along, chosen, size)
     fig.update_xaxes(title=along.capitalize() + {"depth": " L", "width": " d"}[along], **_ticks(rows[along]))
     what = f"‖∂L/∂{parameter_name(parameter)}‖ of the last layer"
-    every = pd.concat([rows["value"], *(table["value"] for _, table in pinned)])
+    every = np.concatenate([rows["value"], *(table["value"] for _, table in pinned)])
     fig.update_yaxes(title=f"{what}<br>({spread_words(rows)})", **log_axis(within(every, expected), room=8))
     title = _finding(rows, slopes, along)
     alt = sentence(
@@ -110,12 +109,11 @@ def _last(table: pd.DataFrame | None, parameter: str) -> pd.DataFrame | None:
 def _draw_curves(fig, rows, expected, along, size: Sizes, uid="", label="") -> dict[tuple, tuple]:
     """Marks of every curve, with slopes in the legend; {(placement, block): (measured, theory's)}."""
     several, slopes = rows["block"].nunique() > 1, {}
-    for key, block, part in curves(rows):
-        means = over_seeds(part, [along])
-        same = expected[(expected["placement"] == key) & (expected["block"] == block)]
-        same = same[same[along].isin(means[along])].groupby(along)["value"].mean() if len(same) else None
-        fitted = slope(means[along], means["mean"])
-        predicted = None if same is None else slope(same.index, same)
+    theory = {(key, block): means for key, block, means in curves(expected, along)}
+    for key, block, means in curves(rows, along):
+        fitted, same = slope(means.at, means.mean), theory.get((key, block))
+        shared = None if same is None else np.isin(same.at, means.at)
+        predicted = None if same is None else slope(same.at[shared], same.mean[shared])
         slopes[key, block] = fitted, predicted
         name = label + curve_name(key, block, several)
         if fitted is not None:
@@ -123,7 +121,6 @@ def _draw_curves(fig, rows, expected, along, size: Sizes, uid="", label="") -> d
         hover = f"{along} %{{x}}: %{{y:.4g}}<extra>%{{fullData.name}}</extra>"
         trace = marks(
             means,
-            along,
             placement_style(key),
             size,
             hollow=block == "cross",
@@ -139,17 +136,16 @@ def _draw_curves(fig, rows, expected, along, size: Sizes, uid="", label="") -> d
 
 
 def _draw_theory(fig: Canvas, expected: pd.DataFrame, along: str, size: Sizes) -> None:
-    for key, block, part in curves(expected):
-        line = part.groupby(along)["value"].mean()
+    for key, block, line in curves(expected, along):
         more = {"uid": f"theory/{key}/{block}", "legendgroup": f"{key}/{block}", "name": "theory"}
-        fig.add_trace(theory_line(line.index.tolist(), line.tolist(), key, size, **more))
+        fig.add_trace(theory_line(line.at.tolist(), line.mean.tolist(), key, size, **more))
     if len(expected):
         fig.add_trace(theory_key(size))
 
 
 def _ring(fig: Canvas, rows: pd.DataFrame, along: str, chosen: float, size: Sizes) -> None:
     """A ring around the points of the model that another view shows layer by layer."""
-    means = over_seeds(rows[rows[along] == chosen], ["placement", "block"])["mean"].tolist()
+    means = [float(part.mean[part.at == chosen][0]) for _, _, part in curves(rows, along) if chosen in part.at]
     fig.add_trace(ring([chosen] * len(means), means, size, f"{along} {chosen}"))
 
 
@@ -172,7 +168,7 @@ def _finding(rows: pd.DataFrame, slopes: dict, along: str) -> str:
             first.setdefault(key, (placement_label(key), fitted))
     side = [side for side in SIDES if side in set(rows["side"])][-1]
     if not first:
-        values = [(placement_label(key), float(part["value"].mean())) for key, _, part in curves(rows)]
+        values = [(placement_label(key), float(part.mean.mean())) for key, _, part in curves(rows, along)]
         return f"Last {side} layer at {along} {rows[along].iloc[0]}: gradient norm {listed(values, number)}"
     span = f"{along} {rows[along].min()} to {rows[along].max()}"
     return f"Last {side} layer, {span}, log–log slope: {listed(list(first.values()), fixed)}"
@@ -180,11 +176,10 @@ def _finding(rows: pd.DataFrame, slopes: dict, along: str) -> str:
 
 def _ends(rows: pd.DataFrame, slopes: dict, along: str) -> str:
     words, several = [], rows["block"].nunique() > 1
-    for key, block, part in curves(rows):
-        means = part.groupby(along)["value"].mean()
-        word = f"{curve_name(key, block, several)}: {number(means.iloc[0])} at {means.index[0]}"
-        if len(means) > 1:
-            word += f", {number(means.iloc[-1])} at {means.index[-1]}"
+    for key, block, means in curves(rows, along):
+        word = f"{curve_name(key, block, several)}: {number(means.mean[0])} at {means.at[0]}"
+        if len(means.at) > 1:
+            word += f", {number(means.mean[-1])} at {means.at[-1]}"
         predicted = slopes[key, block][1]
         words.append(word + (f", theory's slope {fixed(predicted)}" if predicted is not None else ""))
     return "; ".join(words)

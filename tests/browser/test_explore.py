@@ -3,8 +3,10 @@
 import json
 
 import pytest
+from plotly.offline import get_plotlyjs
 
 import lntutor as ln
+from lntutor.explore import SignalExplorer
 from tests.browser.jupyter import SECONDS, Notebook
 from tests.browser.test_live import drag, plot_value, wait_for_plot
 
@@ -140,3 +142,21 @@ def test_reloading_the_page_keeps_the_explorer(in_lab):
     focus(notebook, 0)
     notebook.page.keyboard.press("ArrowRight")
     wait_for_curve(notebook, expected(4))
+
+
+def test_a_page_without_a_kernel_shows_the_same_picture(browser, tmp_path):
+    """Oracle: plotly.js from disk, no server; the marks of the explorer's figure, and words where plotly.js is not."""
+    explorer = SignalExplorer(depth=2, width=32)
+    twin = explorer._repr_mimebundle_()["text/html"]
+    (tmp_path / "plotly.js").write_text(get_plotlyjs())
+    for name, head in (("drawn", '<script src="plotly.js"></script>'), ("words", "")):
+        (tmp_path / f"{name}.html").write_text(f'<!DOCTYPE html><meta charset="utf-8">{head}{twin}{twin}')
+    page = browser.new_page()
+    page.goto((tmp_path / "drawn.html").as_uri())
+    assert page.locator("figure .js-plotly-plot").count() == 2
+    drawn = page.evaluate("document.querySelector('.js-plotly-plot').data.map(trace => trace.uid)")
+    assert drawn == [trace.uid for trace in explorer.figure.data]
+    assert not page.locator("figure p").first.is_visible()
+    page.goto((tmp_path / "words.html").as_uri())
+    assert page.locator("figure p").first.inner_text() == explorer.plot.alt
+    page.close()
