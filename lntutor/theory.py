@@ -78,24 +78,42 @@ def theorem_probability(epsilon: float, delta: float) -> float:
     return 0.99 - delta - epsilon / (0.9 + epsilon)
 
 
-def broken_assumptions(cfg: ModelConfig, inputs: Inputs = Inputs()) -> tuple[str, ...]:
-    """What `cfg` breaks of the theorem's setting (section 3.3), a sentence each; empty where nothing is broken."""
+def broken_assumptions(cfg: ModelConfig, inputs: Inputs = Inputs(), *, brief: bool = False) -> tuple[str, ...]:
+    """What `cfg` breaks of the theorem's setting (section 3.3), a sentence each, or a few words if `brief`."""
     variances = all(abs(scale(cfg, m) ** 2 * m.shape[0] - 1) < 1e-9 for m in matrices(cfg) if m.layer == 1)
-    checks = (
-        (cfg.placement.key in THEOREM_1, f"Theorem 1 is about Post-LN and Pre-LN, this is {cfg.placement.label}."),
-        (cfg.stack == "encoder", f"The theorem's model is an encoder, not this {cfg.stack}."),
-        (cfg.attention == "uniform", "Attention is a softmax; the theorem sets W_Q = W_K = 0, which makes it a mean."),
-        (cfg.heads == 1 or cfg.attention == "uniform", f"There are {cfg.heads} heads; the theorem has one."),
-        (not cfg.output_projection, "Attention ends in W_O; the theorem has none."),
+    softmax, label = cfg.attention != "uniform", cfg.placement.label
+    checks = (  # (does it hold, what there is instead, a sentence)
+        (cfg.placement.key in THEOREM_1, label, f"Theorem 1 is about Post-LN and Pre-LN, this is {label}."),
+        (cfg.stack == "encoder", cfg.stack, f"The theorem's model is an encoder, not this {cfg.stack}."),
+        (
+            not softmax,
+            "softmax attention",
+            "Attention is a softmax; the theorem sets W_Q = W_K = 0, which makes it a mean.",
+        ),
+        (cfg.heads == 1 or not softmax, f"{cfg.heads} heads", f"There are {cfg.heads} heads; the theorem has one."),
+        (not cfg.output_projection, "W_O", "Attention ends in W_O; the theorem has none."),
         (
             cfg.ffn == cfg.width,
+            f"FFN of {cfg.ffn}",
             f"The FFN has {cfg.ffn} hidden units; the theorem's has as many as the width, {cfg.width}.",
         ),
-        (variances, f"The weights have other variances than the theorem's 1/fan_in (init={cfg.init!r})."),
-        (cfg.norm == "layer" and cfg.placement.norm is None, "The norm is not LayerNorm."),
-        (inputs.kind == "gaussian", "The inputs are words and the head is tied to them; the theorem's are Gaussian."),
+        (
+            variances,
+            f"{cfg.init} init",
+            f"The weights have other variances than the theorem's 1/fan_in (init={cfg.init!r}).",
+        ),
+        (
+            cfg.norm == "layer" and cfg.placement.norm is None,
+            "RMSNorm" if cfg.norm == "rms" else "another norm",
+            "The norm is not LayerNorm.",
+        ),
+        (
+            inputs.kind == "gaussian",
+            "words as inputs",
+            "The inputs are words and the head is tied to them; the theorem's are Gaussian.",
+        ),
     )
-    return tuple(sentence for holds, sentence in checks if not holds)
+    return tuple(words if brief else sentence for holds, words, sentence in checks if not holds)
 
 
 # The rule on streams -------------------------------------------------------------------------------------------

@@ -318,6 +318,9 @@ def test_attention_map_shows_the_chosen_head_with_its_entropy():
     fig = figures.attention_map(weights, (["x", "y", "z"], list("abcd")), head=0)
     np.testing.assert_allclose(np.array(fig.data[0].z, float), weights[0])
     assert f"entropy {np.log(4):.2f} nats, 100 % of the most possible, ln 4" in title(fig)
+    mask = np.tril(np.ones((1, 4, 4)))
+    fig = figures.attention_map(mask / mask.sum(-1, keepdims=True), list("abcd"))
+    assert f"entropy {np.log([1, 2, 3, 4]).mean():.2f} nats, 100 % of the most possible under the mask" in title(fig)
     assert "Head 2 of 2: entropy 0.00 nats, 0 %" in title(
         figures.attention_map(weights, (["x"] * 3, ["a"] * 4), head=1)
     )

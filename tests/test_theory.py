@@ -91,6 +91,9 @@ def test_nothing_is_broken_in_the_theorems_setting_and_each_change_is_named():
         assert len(sentences) == 1, change
         assert word[1] in sentences[0]
         assert sentences[0].endswith(".")
+        (brief,) = ln.broken_assumptions(cfg.with_(**{change: word[0]}), brief=True)
+        assert len(brief) < 25
+        assert not brief.endswith(".")
     assert "Gaussian" in ln.broken_assumptions(cfg, ln.Inputs("tokens"))[0]
     assert any("4 heads" in s for s in ln.broken_assumptions(cfg.with_(attention="softmax", heads=4)))
 

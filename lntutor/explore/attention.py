@@ -32,7 +32,7 @@ class AttentionExplorer(Explorer):
         """A sentence and what is done with it."""
         sentence = w.Text("the cat sat on the mat", continuous_update=True)
         return {
-            "sentence": c.named(sentence, "Sentence", "Type your own; words are split at spaces", "520px"),
+            "sentence": c.named(sentence, "Sentence", "Type your own; words are split at spaces", "min(560px, 98%)"),
             "width": c.steps("Width", 64, DIMENSIONS, "Features of a token, d"),
             "scaled": c.tick("Divide by √d", True, "Divide the scores by the root of the head's width"),
             "causal": c.tick("Causal mask", False, "A word sees itself and what stands before it"),

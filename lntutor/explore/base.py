@@ -344,12 +344,12 @@ class Explorer(w.VBox):
 
 
 def _grid(controls: list[w.Widget]) -> w.GridBox:
-    """Controls in as many columns as the page has room for; a tall one takes two rows."""
+    """Controls in as many columns as the page has room for; a tall one takes two rows, a sentence a row of its own."""
     for control in controls:
         if isinstance(control, w.SelectMultiple):
-            control.layout.grid_row = "span 2"
+            control.layout.grid_area = "auto / auto / span 2 / auto"
         elif isinstance(control, w.Text):
-            control.layout.grid_column = "span 2"
+            control.layout.grid_area = "auto / 1 / auto / -1"
     columns = "repeat(auto-fill, minmax(270px, 1fr))"
     return w.GridBox(controls, layout=w.Layout(grid_template_columns=columns, width="100%"))
 

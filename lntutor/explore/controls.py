@@ -98,11 +98,11 @@ def chosen(state: dict) -> list[str]:
     return list(state["placements"])
 
 
-def assumptions(state: dict, inputs: Inputs) -> str:
-    """What the setting breaks of the theorem's, in sentences."""
+def assumptions(state: dict, inputs: Inputs, drawn: str) -> str:
+    """Where the setting leaves Theorem 1's, in a line, and what that means for what is `drawn`."""
     others = [PLACEMENTS[key].label for key in state["placements"] if key not in THEOREM_1]
-    about = [f"Theorem 1 is about Post-LN and Pre-LN, not {', '.join(others)}."] if others else []
-    return " ".join([*broken_assumptions(model_config(state, "post"), inputs), *about])
+    broken = [*others, *broken_assumptions(model_config(state, "post"), inputs, brief=True)]
+    return f"Outside Theorem 1's setting: {', '.join(broken)}. {drawn}" if broken else ""
 
 
 def model_inputs(state: dict) -> Inputs:

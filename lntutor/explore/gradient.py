@@ -64,7 +64,7 @@ class GradientExplorer(Explorer):
         return {
             "measured": pd.concat(measured, ignore_index=True),
             "theory": pd.concat(predicted, ignore_index=True) if predicted else None,
-            "note": c.assumptions(state, inputs) if state["theory"] else "",
+            "note": c.assumptions(state, inputs, "The theory drawn is for this one.") if state["theory"] else "",
             "view": state["view"],
         }
 

@@ -14,7 +14,7 @@ from lntutor.explore.base import Explorer
 from lntutor.normalization import DIVISORS, jacobian_norms, jacobian_spectrum, normalised
 from lntutor.reading import random_stream
 
-VIEWS = {"values": "before and after", "spectrum": "Jacobian's singular values", "size": "‖J‖ against ‖x‖"}
+VIEWS = {"values": "before and after", "spectrum": "singular values of J", "size": "‖J‖ against ‖x‖"}
 COORDINATES = ("x1", "x2", "x3", "x4")
 
 

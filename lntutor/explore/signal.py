@@ -51,8 +51,13 @@ class SignalExplorer(Explorer):
             "measured": pd.concat(measured, ignore_index=True),
             "theory": pd.concat(theory, ignore_index=True) if theory else None,
             "view": state["view"],
-            "note": c.assumptions(state, same["inputs"]) if state["lemma2"] and state["view"] == "signal" else "",
+            "note": self._note(state, same["inputs"]),
         }
+
+    def _note(self, state, inputs) -> str:
+        if not (state["lemma2"] and state["view"] == "signal"):
+            return ""
+        return c.assumptions(state, inputs, "Lemma 2 speaks of that setting, the thin lines of this one.")
 
     def draw(self, state, tables, pinned):
         """The figure of the view."""

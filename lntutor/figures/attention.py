@@ -104,9 +104,12 @@ def _entropy_sentence(here: np.ndarray, heads: int, head: int, entropy) -> str:
     else:
         value = float(np.ravel(entropy)[head if np.size(entropy) > 1 else 0])
     name = f"Head {head % heads + 1} of {heads}" if heads > 1 else "Attention"
-    keys = here.shape[-1]
-    share = f", {100 * value / np.log(keys):.0f} % of the most possible, ln {keys}" if keys > 1 else ""
-    return f"{name}: entropy {fixed(value)} nats{share}"
+    queries, keys = here.shape
+    causal = queries == keys > 1 and not np.triu(here, 1).any()
+    most = np.log(np.arange(1, keys + 1)).mean() if causal else np.log(keys)
+    share = f", {100 * value / most:.0f} % of the most possible" if most else ""
+    why = " under the mask" if causal else f", ln {keys}"
+    return f"{name}: entropy {fixed(value)} nats" + (share + why if share else "")
 
 
 def softmax_saturation(table: pd.DataFrame, *, note: str = "", lecture: bool = False) -> go.Figure:
@@ -117,16 +120,18 @@ def softmax_saturation(table: pd.DataFrame, *, note: str = "", lecture: bool = F
         return empty("There are no softmaxes to compare here.", lecture, note)
     size = sizes(lecture)
     fig = Canvas(["Entropy (nats)", "Norm of the softmax's gradient"], lecture, gap=0.12)
+    floor = np.inf  # bars reach down to round-off, which would press the means into a corner
     for column, what in enumerate(("entropy", "gradient"), 1):
         for scaled, (name, style) in SCALED.items():
             rows = table[table["scaled"].astype(bool) == scaled]
             means = over_seeds(rows["d"].to_numpy(), rows[what].to_numpy(float))
+            floor = min([floor, *(means.mean / 10)]) if what == "gradient" else floor
             more = {"legendgroup": name, "showlegend": column == 1, "uid": f"{what}/{scaled}"}
             hover = "d = %{x}: %{y:.4g}<extra>%{fullData.name}</extra>"
             fig.add_trace(marks(means, style, size, joined=True, name=name, hovertemplate=hover, **more), 1, column)
     fig.update_xaxes(type="log", title=f"d<br>({spread_words(table)})", **_powers(table["d"]))
     fig.update_yaxes(rangemode="tozero", col=1)
-    fig.update_yaxes(**log_axis(table["gradient"]), col=2)
+    fig.update_yaxes(**log_axis(table["gradient"].clip(lower=floor)), col=2)
     title = _saturation(table)
     alt = sentence(
         f"Two line plots against d, {table['d'].min()} to {table['d'].max()}, log axis: entropy in nats of the softmax "
