@@ -1,11 +1,19 @@
 """Shared settings of the tests: one torch thread, and the same hypothesis examples every time."""
 
+import os
+
 import pytest
 import torch
 from hypothesis import HealthCheck, settings
 
 settings.register_profile("lntutor", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("lntutor")
+
+
+@pytest.fixture(autouse=True, scope="session")
+def own_notes(tmp_path_factory):
+    """Notes of a reader who has just arrived: those of whoever runs the tests are left alone."""
+    os.environ["LNTUTOR_HOME"] = str(tmp_path_factory.mktemp("notes"))
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -1,0 +1,264 @@
+"""The claims ledger: what the paper and the talk say, what the reader guessed, and what was measured here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from difflib import get_close_matches
+from html import escape
+
+import numpy as np
+import pandas as pd
+
+from lntutor.notes import NOTES
+
+VERDICTS = ("holds", "holds at this size", "does not hold here", "open")
+NOT_YET = "not measured yet"
+NO_GUESS = "no guess"
+COLUMNS = ["claim", "source", "your guess", "measured", "spread", "verdict"]
+
+
+# The claims ----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Claim:
+    """Something that somebody says, and where."""
+
+    key: str  # short and stable: notebooks record their measurements under it
+    source: str
+    where: str
+    words: str
+    notebook: str  # two digits: the one that measures it
+
+
+VASWANI, PAPER, TALK = "Vaswani et al. 2017", "Xiong et al. 2020", "Zhang & Mackey 2022"
+_CLAIMS = [
+    # 01_attention
+    ("attention.variance", VASWANI, "section 3.2.1, footnote", "01",
+     "The dot product q·k of independent coordinates with mean 0 and variance 1 has variance d."),
+    ("attention.saturation", VASWANI, "section 3.2.1", "01",
+     "Without the factor 1/√d, large d pushes the softmax to where its gradient is extremely small."),
+    ("talk.rows", TALK, "slide Scaled Dot-Product Attention", "01",
+     "Q = XW_Q with X = [x₁, …, xₙ], xᵢ ∈ ℝᵈ, and W_Q ∈ ℝ^(d×d)."),
+    # 02_layer_norm
+    ("talk.sigma", TALK, "slide Layer Normalization", "02",
+     "σ = (1/d)·√Σ(a − μ)² makes the variance of the output 1."),
+    ("talk.per_layer", TALK, "slide Layer Normalization", "02",
+     "LN makes the activations of each layer have mean 0 and variance 1."),
+    ("lemma3", PAPER, "Lemma 3", "02",
+     "The Jacobian of LN has spectral norm O(√d/‖x‖): the gradient is divided by the size of what went in."),
+    ("paper.jacobian_power", PAPER, "appendix, proof of Lemma 3", "02",
+     "The Jacobian of LN contains ‖y‖ to the power 3/2."),
+    # 03_placement
+    ("lemma1", PAPER, "Lemma 1", "03",
+     "For X ~ N(0, σ²I_d), E‖ReLU(X)‖² = σ²d/2."),
+    ("lemma2.post", PAPER, "Lemma 2", "03",
+     "Post-LN: the sum before a layer's last LN has E‖x⁵‖² = (3/2)d in every layer."),
+    ("lemma2.pre", PAPER, "Lemma 2", "03",
+     "Pre-LN: after l layers (1 + l/2)d ≤ E‖x_l‖² ≤ (1 + 3l/2)d."),
+    ("talk.linear", TALK, "slide Assumptions made for Theorem 1", "03",
+     "With W_Q = W_K = 0 attention reduces to a linear layer."),
+    ("talk.proposal", TALK, "slide Main Contribution", "03",
+     "Moving LN into the residual branch is the paper's proposal."),
+    # 04_mean_field
+    ("theorem1.post", PAPER, "Theorem 1", "04",
+     "Post-LN: the last layer's gradient ‖∂L/∂W_2‖_F is at most O(d√(ln d)), whatever the depth."),
+    ("theorem1.pre", PAPER, "Theorem 1", "04",
+     "Pre-LN: the last layer's gradient ‖∂L/∂W_2‖_F is at most O(d√(ln d / L)): it falls with depth as 1/√L."),
+    ("theorem1.probability", PAPER, "Theorem 1", "04",
+     "The bound holds with probability at least 0.99 − δ − ε/(0.9 + ε)."),
+    ("definition1.bounded", PAPER, "Definition 1 and the remark after it", "04",
+     "In real models ‖x‖² is (ε, δ)-bounded with ε = 0.1 and δ = 0.125."),
+    ("talk.explodes", TALK, "slide Criticisms of Theorem 1", "04",
+     "The gradient of Post-LN explodes: its norm increases."),
+    # 05_gradients
+    ("figure3.decoder", PAPER, "Figure 3a, b", "05",
+     "Post-LN, 6-6, at initialisation: the gradient grows towards the output, about 21 times from layer 1 to layer 6 "
+     "(here: in the decoder)."),
+    ("figure3.encoder", PAPER, "Figure 3a, b", "05",
+     "Post-LN, 6-6, at initialisation: the gradient grows towards the output (here: in the encoder)."),
+    ("figure3.pre", PAPER, "Figure 3a, b and appendix F", "05",
+     "Pre-LN, 6-6, at initialisation: the gradient is about the same in every layer."),
+    ("figure3.depth.post", PAPER, "Figure 3c, d", "05",
+     "Post-LN: from 6-6 to 14-14 layers the last layer's gradient stays about the same."),
+    ("figure3.depth.pre", PAPER, "Figure 3c, d", "05",
+     "Pre-LN: from 6-6 to 14-14 layers the last layer's gradient falls."),
+    ("liu.decoder", "Liu et al. 2020", "on Post-LN's gradients", "05",
+     "Gradients of Post-LN vanish towards the input in decoders only."),
+    # 06_warmup
+    ("figure2.warmup", PAPER, "Figure 2a", "06",
+     "Post-LN with Adam needs warm-up: BLEU 8.45 without, about 34 with 4000 steps."),
+    ("figure2.sensitive", PAPER, "Figure 2a", "06",
+     "Post-LN is sensitive to warm-up and rate: with 500 steps BLEU is 31.16 at rate 5e-4 and 2.77 at 1e-3."),
+    ("figure2.sgd", PAPER, "Figure 2b", "06",
+     "With SGD Post-LN needs warm-up too: without it BLEU stays barely above 0."),
+    ("figure3.after_warmup", PAPER, "Figure 3a, b", "06",
+     "After warm-up the gradients of Post-LN are small in all layers."),
+    ("figure4.no_warmup", PAPER, "Figure 4", "06",
+     "Pre-LN without warm-up reaches what Post-LN reaches with it."),
+    ("figure4.faster", PAPER, "Figure 4a, b", "06",
+     "Pre-LN trains faster: its 9th checkpoint equals Post-LN's 15th."),
+    ("figure5.bert", PAPER, "Figure 5", "06",
+     "BERT base: Pre-LN reaches validation loss 1.69 after 500k steps, Post-LN after 700k, \"40 % less\"."),
+    ("talk.adam", TALK, "slide Training Difficulties", "06",
+     "To converge, Transformers require an adaptive optimizer, not SGD."),
+    ("talk.residual", TALK, "slide Training Difficulties", "06",
+     "To converge, Transformers require residual connections."),
+    ("talk.layer_norm", TALK, "slide Training Difficulties", "06",
+     "To converge, Transformers require layer normalization."),
+    ("talk.warmup", TALK, "slide Training Difficulties", "06",
+     "To converge, Transformers require learning rate warm-up."),
+    ("kalra.warmup", "Kalra & Barkeshli 2024", "on warm-up", "06",
+     "What warm-up buys is a larger target learning rate."),
+    # 07_criticisms
+    ("paper.cause", PAPER, "abstract", "07",
+     "Large gradients near the output make training with a large rate unstable, which is why warm-up helps."),
+    ("paper.uniform", PAPER, "section 3.3", "07",
+     "W_Q = W_K = 0, uniform attention, is a fair picture of attention at initialisation."),
+    ("appendixF.post", PAPER, "appendix F", "07",
+     "Post-LN: gradients of lower layers carry a factor (2/3)^((L − l)/2)."),
+    ("talk.one_over_d", TALK, "slide Assumptions for Theorem 1", "07",
+     "Softmax(0) = (1/d, …, 1/d), so that attention is (1/d)·ΣV_i."),
+    ("talk.loose", TALK, "slide Criticisms of Theorem 1", "07",
+     "The upper bound of Theorem 1 might not be tight."),
+    ("talk.unexplained", TALK, "slide Criticisms of Theorem 1", "07",
+     "Theorem 1 does not explain why the norm grows within a network, which is what is observed."),
+    ("talk.large", TALK, "slide Authors' Conclusions", "07",
+     "From the bound: the last layer's gradient is large at initialisation."),
+    # 08_curvature
+    ("talk.curvature", TALK, "slide Results, Hessian spectra", "08",
+     "At initialisation the loss surface of Post-LN has more curvature than that of Pre-LN."),
+    ("talk.lanczos", TALK, "slide Our Experiments", "08",
+     "Lanczos approximates the Hessian."),
+    ("gilmer.sharpness", "Gilmer et al. 2021", "on training instability", "08",
+     "Training is unstable where the largest eigenvalue of the Hessian exceeds 2/η."),
+    # 09_after_the_paper
+    ("paper.well_behaved", PAPER, "abstract", "09",
+     "With LN inside the residual branch the gradients are well-behaved at initialisation, at every depth."),
+    ("kim.order", "summaries of Kim et al. 2025", "on Peri-LN", "09",
+     "Gradients at initialisation are ordered Post-LN > Pre-LN > Peri-LN."),
+]  # fmt: skip
+CLAIMS = {key: Claim(key, source, where, words, notebook) for key, source, where, notebook, words in _CLAIMS}
+
+
+# Measurements --------------------------------------------------------------------------------------------------
+
+
+def record(key: str, measured, *, verdict: str, spread=None, guess=None, size: str = "") -> None:
+    """Fill a row of the ledger: words, a number, or an array over seeds, which becomes mean ± standard deviation.
+
+    The guess is the one stored by the `Predict` of the same name, unless another is given (`guess_of(name)` has
+    those of other questions). `size` says at which size it was measured.
+    """
+    if key not in CLAIMS:
+        near = get_close_matches(str(key), CLAIMS, 3, 0.4) or list(CLAIMS)[:3]
+        raise ValueError(
+            f"There is no claim {key!r}. Near it are {', '.join(near)}; all of them are in lntutor.claims.CLAIMS."
+        )
+    if verdict not in VERDICTS:
+        raise ValueError(f"The verdict on {key} must be one of {', '.join(map(repr, VERDICTS))}, got {verdict!r}.")
+    words, computed = _in_words(key, measured)
+    entry = {
+        "measured": f"{words} ({size})" if size else words,
+        "spread": computed if spread is None else f"± {_number(spread)}" if _is_number(spread) else str(spread),
+        "verdict": verdict,
+    }
+    if guess is not None:
+        entry["guess"] = _number(guess) if _is_number(guess) else str(guess)
+    NOTES.put("records", key, entry)
+
+
+def _in_words(key: str, measured) -> tuple[str, str]:
+    """A measurement and its spread over seeds, in words."""
+    if isinstance(measured, str):
+        if not measured.strip():
+            raise ValueError(f"What was measured for {key} is empty; give words, a number or an array over seeds.")
+        return measured, ""
+    try:
+        values = np.asarray(measured, float).ravel()
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"What was measured for {key} must be words, a number or an array over seeds, "
+            f"got {type(measured).__name__}."
+        ) from None
+    if not values.size or not np.isfinite(values).all():
+        raise ValueError(f"What was measured for {key} must be finite numbers, got {measured!r}; else say it in words.")
+    if values.size == 1:
+        return _number(values[0]), ""
+    return _number(values.mean()), f"± {_number(values.std(ddof=1))} over {values.size} seeds"
+
+
+def _is_number(value) -> bool:
+    return isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
+
+
+def _number(value) -> str:
+    return f"{float(value):.3g}".replace("-", "−")
+
+
+# The ledger ----------------------------------------------------------------------------------------------------
+
+
+def ledger(notebook: str | int | None = None) -> pd.DataFrame:
+    """One row a claim, by key: claim, source, your guess, measured, spread, verdict; of one notebook or of all."""
+    number = _notebook(notebook)
+    records, guesses = NOTES.everywhere("records"), NOTES.everywhere("guesses")
+    claims = [claim for claim in CLAIMS.values() if number in (None, claim.notebook)]
+    rows = [_row(claim, records.get(claim.key, {}), guesses.get(claim.key, {})) for claim in claims]
+    return pd.DataFrame(rows, columns=COLUMNS, index=pd.Index([claim.key for claim in claims], name="key"))
+
+
+def _row(claim: Claim, entry: dict, guess: dict) -> tuple[str, ...]:
+    guessed = entry.get("guess") or guess.get("words") or NO_GUESS
+    measured, verdict = entry.get("measured", NOT_YET), entry.get("verdict", NOT_YET)
+    source = f"{claim.source}, {claim.where}"
+    return claim.words, source, str(guessed), str(measured), str(entry.get("spread", "")), str(verdict)
+
+
+def _notebook(notebook: str | int | None) -> str | None:
+    """ "01" of "01_attention", "01" or 1."""
+    if notebook is None:
+        return None
+    number = f"{notebook:02d}" if isinstance(notebook, int) else str(notebook)[:2]
+    known = sorted({claim.notebook for claim in CLAIMS.values()})
+    if number not in known:
+        raise ValueError(f"Notebooks with claims are {', '.join(known)}; got {notebook!r}.")
+    return number
+
+
+@dataclass(frozen=True)
+class Ledger:
+    """The ledger as a table in the page, with a caption that says how much of it is filled."""
+
+    table: pd.DataFrame
+    caption: str
+
+    def __repr__(self) -> str:
+        rows = [
+            f"{row['claim']} [{row['source']}]\n    your guess: {row['your guess']}; measured: {row['measured']} "
+            f"{row['spread']}".rstrip()
+            + f"; verdict: {row['verdict']}"
+            for _, row in self.table.iterrows()
+        ]
+        return "\n".join([self.caption, *rows])
+
+    def _repr_html_(self) -> str:
+        cell = 'style="text-align:left;vertical-align:top;padding:4px 10px;white-space:normal;max-width:26em"'
+        head = "".join(f'<th scope="col" {cell}>{name}</th>' for name in COLUMNS)
+        body = "".join(
+            f'<tr><th scope="row" {cell[:-1]};font-weight:normal">{escape(claim)}</th>'
+            + "".join(f"<td {cell}>{escape(value)}</td>" for value in rest)
+            + "</tr>"
+            for claim, *rest in self.table.itertuples(index=False)
+        )
+        caption = f'<caption style="text-align:left;padding:4px 10px"><b>{escape(self.caption)}</b></caption>'
+        return f"<table>{caption}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def show_ledger(notebook: str | int | None = None) -> Ledger:
+    """The ledger of one notebook, or of all, to end a cell with."""
+    table = ledger(notebook)
+    filled = int((table["verdict"] != NOT_YET).sum())
+    which = "of all notebooks" if notebook is None else f"of notebook {_notebook(notebook)}"
+    caption = " ".join([f"Claims {which}: {filled} of {len(table)} measured.", NOTES.warning()]).strip()
+    return Ledger(table, caption)

@@ -1,0 +1,160 @@
+"""Predict: a question whose answer stays covered until a guess is stored."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from html import escape
+from typing import Any
+
+import ipywidgets as w
+
+from lntutor.lesson.guesses import kind_of
+from lntutor.lesson.page import CSS, Page, as_html, as_widget, button, prose, revealing, show
+from lntutor.notes import NOTES
+
+STRICT = "LNTUTOR_STRICT"  # set in tests: an error in a measurement is raised again
+
+
+class Predict(Page):
+    """A question whose answer stays covered until a guess is stored; then guess and measurement stand together.
+
+    The guess is one of `choices`, a `value` in (low, high[, step]) or a `curve` over (x_values, low, high). `reveal`
+    is called without arguments, and not before the guess: it returns what was covered (a figure, a number, a list of
+    numbers, HTML, a widget), or a pair of that and the measured choice, value or list. `because` is a folded
+    explanation. With `class_mode` a lecturer enters two shows of hands for each choice.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        question: str,
+        *,
+        reveal: Callable[[], Any],
+        choices: Sequence[str] | None = None,
+        value: Sequence[float] | None = None,
+        curve: Sequence[Any] | None = None,
+        because: str = "",
+        log: bool = False,
+        unit: str = "",
+        class_mode: bool = False,
+    ):
+        if not callable(reveal):
+            raise ValueError(
+                f"reveal must be a function without arguments, so that nothing runs before the guess; got {reveal!r}"
+            )
+        self._kind = kind_of(choices, value, curve, log, unit, class_mode)
+        super().__init__(name)
+        self.question, self.because, self._reveal = question, because, reveal
+        self.error: Exception | None = None
+        self._result: tuple[Any, Any] | None = None  # what was covered, and what was measured
+        self.control = self._kind.control
+        self.buttons = {
+            "store": button("Store my guess", "Keep the guess and show the measurement", self.store),
+            "skip": button("Skip", "Show the measurement without a guess", self.skip),
+            "again": button("Guess again", "Cover the measurement and guess once more", self.again),
+        }
+        self._asked = w.VBox([self.control])
+        self._shown = w.VBox()
+        row = w.HBox(list(self.buttons.values()), layout=w.Layout(flex_flow="row wrap"))
+        self.children = [prose(f"{CSS}<p><b>Predict.</b> {question}</p>"), self._asked, row, self.status, self._shown]
+        self.refresh()
+
+    @property
+    def guess(self) -> Any:
+        """The stored guess, or None."""
+        guess = (NOTES.get("guesses", self.name) or {}).get("guess")
+        return guess if guess is not None and self._kind.takes(guess) else None
+
+    @property
+    def revealed(self) -> bool:
+        """Whether the measurement is shown."""
+        skipped = bool((NOTES.get("guesses", self.name) or {}).get("skipped"))
+        return revealing() or skipped or (self.guess is not None and self._kind.complete(self.guess))
+
+    def store(self) -> None:
+        """Keep the guess on the page, and show the measurement."""
+        with self._lock:
+            if self.revealed:  # a second click on its way
+                return
+            try:
+                guess = self._kind.read(self.guess)
+            except ValueError as missing:
+                self._say(str(missing))
+                return
+            NOTES.put("guesses", self.name, {"guess": guess, "words": self._kind.words(guess)})
+            self.refresh()
+
+    def skip(self) -> None:
+        """Show the measurement without a guess; one from an earlier session stays in the notes."""
+        with self._lock:
+            kept = {"guess": self.guess} if self.guess is not None else {}
+            NOTES.put("guesses", self.name, {**kept, "skipped": True}, keep=False)
+            self.refresh()
+
+    def again(self) -> None:
+        """Cover the measurement and ask once more."""
+        with self._lock:
+            NOTES.drop("guesses", self.name)
+            self._kind.reset()
+            self.refresh()
+
+    def refresh(self) -> None:
+        """Cover or show, as the notes and the switch say."""
+        with self._lock:
+            revealed = self.revealed
+            show(self._asked, not revealed)
+            for name, each in self.buttons.items():
+                show(each, not revealing() and (name == "again") == revealed)
+            self.buttons["store"].description = self._kind.button(self.guess)
+            if not revealed:
+                self._shown.children = ()
+                self._say(self._kind.after(self.guess) if self.guess is not None else "")
+            elif self._measure():
+                self._shown.children = [as_widget(piece) for piece in self._pieces()]
+                self._say("")
+
+    def static(self) -> str:
+        parts = [f"<p><b>Predict.</b> {self.question}</p>"]
+        if self.revealed and self._result is not None:
+            parts += [as_html(piece) for piece in self._pieces()]
+        else:
+            parts.append("<p>The measurement is shown after a guess.</p>")
+        return f'<div class="lntutor-ask">{"".join(parts)}</div>'
+
+    def _pieces(self) -> Iterator[Any]:
+        """All that is shown after the guess, in order."""
+        thing, measured = self._result
+        yield from self._kind.together(self.guess, measured)
+        if thing is not None:
+            yield thing
+        if self.because:
+            yield f"<details><summary>Why</summary><p>{self.because}</p></details>"
+
+    def _measure(self) -> bool:
+        """Run what was covered, once; an error becomes a sentence."""
+        if self._result is not None:
+            return True
+        self._say("Measuring …")
+        try:
+            self._result, self.error = self._sorted(self._reveal()), None
+        except Exception as error:  # the edge: nothing may vanish in a log that nobody reads
+            self.error = error
+            said = escape(f"{type(error).__name__}: {error}")
+            self._say(f'<span class="trouble">The measurement did not run ({said}). Your guess is kept.</span>')
+            if os.environ.get(STRICT):
+                raise
+        return self._result is not None
+
+    def _sorted(self, result: Any) -> tuple[Any, Any]:
+        """What `reveal` returned, as (what to show, what was measured)."""
+        measured = self._kind.measured(result)
+        if measured is not None:
+            return None, measured
+        if not isinstance(result, tuple) or len(result) != 2:
+            return result, None
+        thing, given = result
+        measured = self._kind.measured(given)
+        if measured is None and given is not None:
+            raise ValueError(f"what reveal gives as measured must be {self._kind.allowed()}; got {given!r}")
+        return thing, measured

@@ -1,0 +1,148 @@
+"""Quiz: questions with one right answer each, whose other answers are misconceptions with a name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from html import escape
+
+import ipywidgets as w
+
+from lntutor.lesson.page import CSS, Page, button, prose, radio, revealing, show
+from lntutor.notes import NOTES
+from lntutor.questions import INVENTORY, READINESS, Item
+
+
+class Quiz(Page):
+    """Questions with one right answer each, whose other answers are misconceptions with a name.
+
+    Answers are stored with one press. `explain=False` then says only that they are stored; `earlier` names a quiz
+    whose answers are shown beside these.
+    """
+
+    def __init__(self, items: Sequence[Item], name: str, *, explain: bool = True, earlier: str = ""):
+        if not items:
+            raise ValueError("a quiz needs at least one item")
+        super().__init__(name)
+        self.items, self.explain, self.earlier = {item.key: item for item in items}, explain, earlier
+        self.controls = {item.key: radio([c.text for c in item.choices], "Your answer") for item in items}
+        self.feedback = {item.key: prose() for item in items}
+        self.button = button("Store my answers", "Keep the answers; you may leave some out", self.store)
+        self.children = [prose(CSS), *self._boxes(), w.HBox([self.button]), self.status]
+        self._restore()
+        self.refresh()
+
+    @property
+    def answers(self) -> dict[str, str]:
+        """Item → stored answer, of this session."""
+        return self._known(NOTES.get("answers", self.name) or {})
+
+    @property
+    def earlier_answers(self) -> dict[str, str]:
+        """Item → answer to the earlier quiz, in this session or before."""
+        return self._known(NOTES.everywhere("answers").get(self.earlier, {}))
+
+    def store(self) -> None:
+        """Keep what is picked, and say what there is to say."""
+        with self._lock:
+            picked = {key: radio.value for key, radio in self.controls.items() if radio.value is not None}
+            if not picked:
+                self._say("Pick an answer first; you may leave some out.")
+                return
+            NOTES.put("answers", self.name, picked)
+            self.refresh()
+
+    def refresh(self) -> None:
+        """Show what there is to say about the stored answers."""
+        with self._lock:
+            for key, item in self.items.items():
+                self.feedback[key].value = self._feedback(item)
+                show(self.feedback[key], bool(self.feedback[key].value))
+            self._say(self._summary())
+
+    def static(self) -> str:
+        parts = [f"<p>{i}. {item.prompt}</p>{_listed(item)}{self._feedback(item)}" for i, item in self._numbered()]
+        return f'<div class="lntutor-ask">{"".join(parts)}</div>'
+
+    def _numbered(self) -> Iterator[tuple[int, Item]]:
+        return enumerate(self.items.values(), 1)
+
+    def _boxes(self) -> list[w.VBox]:
+        return [
+            w.VBox([prose(f"<p><b>{i}.</b> {item.prompt}</p>"), self.controls[item.key], self.feedback[item.key]])
+            for i, item in self._numbered()
+        ]
+
+    def _restore(self) -> None:
+        for key, answer in self.answers.items():
+            self.controls[key].value = answer
+
+    def _known(self, stored: dict) -> dict[str, str]:
+        """Stored answers that still are among the choices."""
+        texts = {key: {choice.text for choice in item.choices} for key, item in self.items.items()}
+        return {key: text for key, text in stored.items() if isinstance(text, str) and text in texts.get(key, ())}
+
+    def _feedback(self, item: Item) -> str:
+        answer, before = self.answers.get(item.key), self.earlier_answers.get(item.key)
+        if revealing():
+            return _explained(item)
+        if answer is None:
+            return ""
+        if not self.explain:
+            return "<p>Stored.</p>"
+        return _compared(before, answer) * bool(self.earlier) + _answered(item, answer)
+
+    def _summary(self) -> str:
+        if not self.answers or revealing():
+            return ""
+        said = f"{len(self.answers)} of {len(self.items)} answered and stored."
+        if not self.earlier:
+            return said
+        both = [key for key in self.answers if key in self.earlier_answers]
+        changed = sum(self.answers[key] != self.earlier_answers[key] for key in both)
+        return f"{said} You have changed your mind on {changed} of the {len(both)} that you answered both times."
+
+
+def _listed(item: Item) -> str:
+    return "<ul>" + "".join(f"<li>{escape(choice.text)}</li>" for choice in item.choices) + "</ul>"
+
+
+def _compared(before: str | None, now: str) -> str:
+    then = f"“{escape(before)}”" if before else "no answer"
+    return f"<p>Before: {then}. Now: “{escape(now)}”.</p>"
+
+
+def _answered(item: Item, answer: str) -> str:
+    """What is said to whoever gave this answer."""
+    choice = next(choice for choice in item.choices if choice.text == answer)
+    if not choice.misconception:
+        return f"<p>✓ Yes. {escape(choice.words)}</p>"
+    right, read = item.right, f"<p>To read: {escape(item.read)}</p>" if item.read else ""
+    return (
+        f"<p>△ A common view (<i>{escape(choice.misconception)}</i>). {escape(choice.words)}</p>"
+        f"<details><summary>What is the case</summary><p>“{escape(right.text)}”. "
+        f"{escape(right.words)}</p></details>{read}"
+    )
+
+
+def _explained(item: Item) -> str:
+    """Everything there is to say about an item."""
+    others = "".join(
+        f"<li>“{escape(c.text)}” (<i>{escape(c.misconception)}</i>): {escape(c.words)}</li>"
+        for c in item.choices
+        if c.misconception
+    )
+    return f"<p>✓ “{escape(item.right.text)}”. {escape(item.right.words)}</p><ul>{others}</ul>"
+
+
+def readiness() -> Quiz:
+    """Three questions on what the course takes for granted, with what to read where one is shaky."""
+    return Quiz(READINESS, "readiness")
+
+
+def inventory(when: str) -> Quiz:
+    """Ten questions on the course's ideas: "before" stores the answers, "after" shows both times and explains."""
+    if when not in ("before", "after"):
+        raise ValueError(f'when must be "before" or "after", got {when!r}')
+    if when == "before":
+        return Quiz(INVENTORY, "inventory.before", explain=False)
+    return Quiz(INVENTORY, "inventory.after", earlier="inventory.before")

@@ -1,0 +1,452 @@
+"""Every exercise of every notebook: its starter, its solution, and each mistake that its check knows by name.
+
+In a notebook an exercise is a code cell that ends in `check("name", answer)`, and after it markdown with
+`<details><summary>Hint 1</summary>`, `Hint 2` and `Solution`, the last with a ```python block.
+"""
+
+import ast
+import itertools
+import linecache
+import re
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from pkgutil import iter_modules
+
+import nbformat
+import numpy as np
+import pytest
+import torch
+
+from lntutor.exercises import Exercise, Mistake, Result, check, exercises, find
+from tests import answers
+from tests.answers.attention import attention
+
+NOTEBOOKS = sorted((Path(__file__).resolve().parent.parent / "notebooks").glob("*.ipynb"))
+SEEDS = range(5)  # random inputs on which every answer is judged
+FOLD = re.compile(r"<details>\s*<summary>(Hint 1|Hint 2|Solution)</summary>(.*?)</details>", re.DOTALL)
+CODE = re.compile(r"```python\n(.*?)```", re.DOTALL)
+
+# A notebook in small, as cells of code and markdown -------------------------------------------------------------
+
+EXAMPLE = [
+    ("code", "import torch\n\nfrom lntutor.lesson import check"),
+    ("markdown", "## Exercise 1: attention (10 minutes)"),
+    (
+        "code",
+        '''def attention(q, k, v, mask=None):
+    """q (n, d), k (m, d), v (m, e), mask (n, m), True where a query may look → (n, e)."""
+    scores = ...
+    ...
+
+
+check("attention", attention)''',
+    ),
+    (
+        "markdown",
+        "<details><summary>Hint 1</summary>\n\nScores, mask, softmax, mean.\n\n</details>\n\n"
+        "<details><summary>Hint 2</summary>\n\n(n, m), (n, m), (n, m), (n, e).\n\n</details>",
+    ),
+    (
+        "markdown",
+        """<details><summary>Solution</summary>
+
+```python
+def attention(q, k, v, mask=None):
+    scores = q @ k.T / q.shape[-1] ** 0.5
+    if mask is not None:
+        scores = scores.masked_fill(~mask, float("-inf"))
+    return torch.softmax(scores, dim=-1) @ v
+```
+
+</details>""",
+    ),
+    (
+        "code",
+        '''def causal_mask(n):
+    """True where position i may look at position j."""
+    raise NotImplementedError
+
+
+check("causal_mask", causal_mask)''',
+    ),
+    (
+        "markdown",
+        "<details><summary>Hint 1</summary>Row 0 is True, False, False.</details>"
+        "<details><summary>Hint 2</summary>tril</details>\n<details><summary>Solution</summary>\n\n```python\n"
+        "def causal_mask(n):\n    return torch.ones(n, n, dtype=torch.bool).tril()\n```\n</details>",
+    ),
+    (
+        "code",
+        '''def multi_head(q, k, v, heads):
+    """q, k, v (n, d) → (n, d), each head on d / heads features."""
+    n, d = q.shape
+    return None
+
+
+check("multi_head", multi_head)''',
+    ),
+    (
+        "markdown",
+        """<details><summary>Hint 1</summary>One token.</details>
+<details><summary>Hint 2</summary>(n, d), (n, H, d/H), (H, n, d/H), (n, d).</details>
+<details><summary>Solution</summary>
+
+```python
+def multi_head(q, k, v, heads):
+    n, d = q.shape
+    q, k, v = (x.view(n, heads, d // heads).transpose(0, 1) for x in (q, k, v))
+    weights = torch.softmax(q @ k.transpose(1, 2) / (d // heads) ** 0.5, dim=-1)
+    return (weights @ v).transpose(0, 1).reshape(n, d)
+```
+
+</details>""",
+    ),
+]
+
+# What learners write: exercise → mistake → sources, in other words than the package's own; a module a notebook
+WRONG = {
+    exercise: mistakes
+    for module in iter_modules(answers.__path__)
+    for exercise, mistakes in import_module(f"{answers.__name__}.{module.name}").WRONG.items()
+}
+
+
+# Reading a notebook --------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Task:
+    """An exercise as it stands in a notebook."""
+
+    name: str
+    answer: str  # the expression that is handed to the check
+    setup: str  # imports and definitions of the cells before
+    starter: str
+    folds: dict[str, str]
+
+    @property
+    def solution(self) -> str:
+        return "\n".join(CODE.findall(self.folds.get("Solution", "")))
+
+
+def cells_of(path: Path) -> list[tuple[str, str]]:
+    return [(cell.cell_type, cell.source) for cell in nbformat.read(path, as_version=4).cells]
+
+
+def tasks_of(cells: list[tuple[str, str]]) -> list[Task]:
+    """Every exercise of a notebook, with what is folded between it and the next code cell."""
+    tasks, setup = [], []
+    for i, (kind, source) in enumerate(cells):
+        if kind != "code":
+            continue
+        call = check_call(source)
+        if call:
+            after = itertools.takewhile(lambda cell: cell[0] != "code", cells[i + 1 :])
+            folds = dict(FOLD.findall("\n".join(text for _, text in after)))
+            name, answer = ast.literal_eval(call.args[0]), ast.unparse(call.args[1])
+            tasks.append(Task(name, answer, "\n".join(setup), source, folds))
+        else:
+            setup += definitions(source)
+    return tasks
+
+
+def check_call(source: str) -> ast.Call | None:
+    """The `check(…)` in which a cell ends."""
+    try:
+        last = ast.parse(source).body[-1]
+    except (SyntaxError, IndexError):
+        return None
+    call = last.value if isinstance(last, ast.Expr) else None
+    return call if isinstance(call, ast.Call) and ast.unparse(call.func).split(".")[-1] == "check" else None
+
+
+def definitions(source: str) -> list[str]:
+    """Imports, functions and classes of a cell: what an exercise may use without running the whole notebook."""
+    kinds = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.ClassDef)
+    try:
+        return [ast.unparse(node) for node in ast.parse(source).body if isinstance(node, kinds)]
+    except SyntaxError:
+        return []
+
+
+numbers = itertools.count()
+
+
+def answer_of(source: str, expression: str, setup: str = "import torch"):
+    """The reader's answer, from a cell that Python can show lines of, as in a notebook."""
+    space, name = {}, f"<cell {next(numbers)}>"
+    exec(setup, space)
+    linecache.cache[name] = (len(source), None, source.splitlines(keepends=True), name)
+    tree = ast.parse(source)
+    tree.body = [node for node in tree.body if not (isinstance(node, ast.Expr) and check_call(ast.unparse(node)))]
+    exec(compile(tree, name, "exec"), space)
+    return eval(expression, space)
+
+
+def results(exercise, answer) -> list[Result]:
+    return [check(exercise, answer, seed=seed) for seed in SEEDS]
+
+
+IN_NOTEBOOKS = [("example", task) for task in tasks_of(EXAMPLE)] + [
+    (path.stem, task) for path in NOTEBOOKS for task in tasks_of(cells_of(path))
+]
+each_task = pytest.mark.parametrize(
+    "task", [task for _, task in IN_NOTEBOOKS], ids=[f"{where}-{task.name}" for where, task in IN_NOTEBOOKS]
+)
+each_exercise = pytest.mark.parametrize("exercise", exercises().values(), ids=lambda exercise: exercise.name)
+
+
+# Notebooks -----------------------------------------------------------------------------------------------------
+
+
+@each_task
+def test_the_solution_is_right(task):
+    """Oracle: the check, on fresh inputs."""
+    answer = answer_of(task.solution, task.answer, task.setup)
+    assert {result.status for result in results(task.name, answer)} == {"right"}
+
+
+@each_task
+def test_the_starter_is_not_attempted(task):
+    """Oracle: the check."""
+    answer = answer_of(task.starter, task.answer, task.setup)
+    assert {result.status for result in results(task.name, answer)} == {"not attempted"}
+
+
+@each_task
+def test_every_exercise_has_two_hints_and_a_solution(task):
+    """Oracle: the folds after its cell; neither hint has the solution in it."""
+    assert set(task.folds) == {"Hint 1", "Hint 2", "Solution"}
+    last = [line.strip() for line in task.solution.splitlines() if line.strip()][-1]
+    assert all(last not in task.folds[hint] for hint in ("Hint 1", "Hint 2"))
+
+
+@each_exercise
+def test_every_exercise_is_in_a_notebook(exercise):
+    """Oracle: the `check` cells of the notebooks."""
+    assert exercise.name in {task.name for where, task in IN_NOTEBOOKS if where != "example"}
+
+
+def test_a_notebook_is_read_as_its_reader_sees_it():
+    """Oracle: the example's cells, and one that has lost its solution."""
+    assert [task.name for task in tasks_of(EXAMPLE)] == ["attention", "causal_mask", "multi_head"]
+    assert tasks_of(EXAMPLE)[0].setup == "import torch\nfrom lntutor.lesson import check"
+    without = [cell for cell in EXAMPLE if "Solution" not in cell[1]]
+    assert [set(task.folds) for task in tasks_of(without)] == [{"Hint 1", "Hint 2"}, set(), set()]
+    assert tasks_of([("code", "%timeit x"), ("code", ""), ("code", "recheck(1)")]) == []
+
+
+# Mistakes by name ----------------------------------------------------------------------------------------------
+
+
+@each_exercise
+def test_every_mistake_gets_its_own_words(exercise):
+    """Oracle: learners' code of this file; a mistake without an example, or an example without a mistake, fails."""
+    examples = WRONG.get(exercise.name, {})
+    assert set(examples) == {mistake.name for mistake in exercise.mistakes}
+    words = set()
+    for mistake in exercise.mistakes:
+        assert examples[mistake.name]
+        for source in examples[mistake.name]:
+            for result in results(exercise, answer_of(source, exercise.name)):
+                assert (result.status, result.mistake) == ("mistake", mistake.name), source
+                assert result.words == f"{mistake.words} {exercise.hint}"
+                words.add(result.words)
+    assert len(words) == len(exercise.mistakes)
+
+
+@each_exercise
+def test_the_mistakes_teach_without_giving_the_solution_away(exercise):
+    """Oracle: no code in the words, and the hint is named."""
+    for mistake in exercise.mistakes:
+        assert not re.search(r"softmax\(|tril|masked_fill|reshape\(|transpose|return ", mistake.words)
+        assert "wrong" not in mistake.words.lower()
+        assert "!" not in mistake.words
+    assert "Hint" in exercise.hint
+
+
+def test_of_two_mistakes_the_first_that_shows_is_named_and_the_other_after_it():
+    """Oracle: a learner who has no √d and no mask yet, then adds one of them."""
+    sources = [attention(scale="", before=""), attention(before="")]
+    named = [{r.mistake for r in results("attention", answer_of(source, "attention"))} for source in sources]
+    assert named == [{"missing √d"}, {"mask ignored"}]
+
+
+# The check itself ----------------------------------------------------------------------------------------------
+
+DOUBLE = Exercise(
+    "double",
+    "function",
+    lambda x: x + x,
+    "Twice.",
+    "See Hint 1.",
+    inputs=(lambda random: (torch.tensor(random.standard_normal(2)),), lambda random: (torch.zeros(2, 3),)),
+    mistakes=(
+        Mistake("squared", "That is the square.", (lambda x: x**2,)),
+        Mistake(
+            "negative", "The sign is the other way.", seen=lambda args, got, expected: np.array_equal(got, -expected)
+        ),
+    ),
+)
+SLOPE = Exercise(
+    "slope", "value", -0.5, "It is the limit.", "See Hint 2.", mistakes=(Mistake("sign", "Falls.", (0.5,)),)
+)
+WORD = Exercise(
+    "word",
+    "text",
+    ("keys", "the keys"),
+    "Yes, n of them.",
+    "Count.",
+    mistakes=(Mistake("d", "Over d?", ("features",)),),
+)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "double = None",
+        "double = ...",
+        "def double(x):\n    ...",
+        "def double(x):\n    return ...",
+        "def double(x):\n    pass",
+        'def double(x):\n    """Twice x."""',
+        "def double(x):\n    return None",
+        "def double(x):\n    raise NotImplementedError('yours')",
+        "def double(x):\n    y = ...\n    return y",
+        "def double(x):\n    y = ...\n    return y + 1",
+        "def double(x):\n    n = len(x)\n    return x * ...",
+        "double = lambda x: ...",
+    ],
+)
+def test_what_is_not_attempted(source):
+    """Oracle: forms of a starter, whether or not they run."""
+    result = check(DOUBLE, answer_of(source, "double"))
+    assert result.status == "not attempted"
+    assert "See Hint 1." in result.words
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "def double(x):\n    return 2 * x",
+        "def double(x):\n    return x[..., :] * 2",
+        "def double(x):\n    x *= 2\n    return x",
+        "def double(x, twice=2):\n    ...\n    return x.numpy() * twice",
+        "double = lambda x: (x + x).tolist()",
+        "import operator, functools\ndouble = functools.partial(torch.mul, 2)",
+    ],
+)
+def test_what_is_right(source):
+    """Oracle: twice x, in any form; dots of an index are no placeholder, and inputs may be changed."""
+    result = check(DOUBLE, answer_of(source, "double"))
+    assert result.status == "right", result
+    assert result.words == "Twice."
+
+
+@pytest.mark.parametrize(
+    ("source", "status", "words"),
+    [
+        ("def double(x):\n    return x * x", "mistake", "That is the square. See Hint 1."),
+        ("def double(x):\n    return -2 * x", "mistake", "The sign is the other way. See Hint 1."),
+        (
+            "def double(x):\n    y = x\n    return y.shape[7]",
+            "error",
+            r"IndexError: .*\nIt arose in line 3 .*y.shape\[7\]",
+        ),
+        ("def double(x):\n    exit(1)", "error", "SystemExit"),
+        ("def double(x, y):\n    return x", "error", r"called as double\(x\), and yours takes \(x, y\)"),
+        ("def double():\n    return 1", "error", r"yours takes \(\)"),
+        ("def double(x):\n    return (2 * x).sum()", "other", r"gave the shape \(\); expected is \(2,\)"),
+        ("def double(x):\n    return 'twice'", "other", "gave an object of the type str; expected is numbers"),
+        ("def double(x):\n    y = 2 * x", "other", "returns nothing: end it with return"),
+        ("def double(x):\n    return 3 * x", "other", r"Called with x = \[.*\].\nAt \[0\] it gave .*; expected is"),
+        ("def double(x):\n    return x * float('nan')", "other", "gave nan; expected"),
+        ("double = torch.ones(3)", "other", "asks for a function, and got numbers of the shape"),
+        ("double = 'x'", "other", "got an object of the type str"),
+    ],
+)
+def test_what_is_said_of_other_answers(source, status, words):
+    """Oracle: the words, which name what was given."""
+    result = check(DOUBLE, answer_of(source, "double"))
+    assert result.status == status
+    assert re.search(words, result.words), result.words
+
+
+@pytest.mark.parametrize(
+    ("exercise", "answer", "status"),
+    [
+        (SLOPE, -0.5, "right"),
+        (SLOPE, np.float32(-0.50001), "right"),
+        (SLOPE, torch.tensor(-0.5), "right"),
+        (SLOPE, 0.5, "mistake"),
+        (SLOPE, -0.44, "other"),
+        (SLOPE, float("nan"), "other"),
+        (SLOPE, [1, 2], "other"),
+        (SLOPE, "minus a half", "other"),
+        (SLOPE, None, "not attempted"),
+        (SLOPE, ..., "not attempted"),
+        (WORD, "Keys.", "right"),
+        (WORD, "  the KEYS ", "right"),
+        (WORD, "features", "mistake"),
+        (WORD, "queries", "other"),
+        (WORD, 3, "other"),
+        (WORD, "", "not attempted"),
+        (WORD, "...", "not attempted"),
+        (WORD, ..., "not attempted"),
+    ],
+)
+def test_values_and_words_are_judged(exercise, answer, status):
+    """Oracle: the status; a value that is not it is never told."""
+    result = check(exercise, answer)
+    assert result.status == status
+    if status == "other":
+        assert "0.5" not in result.words.replace("−0.44", "")
+
+
+def test_a_result_reads_well_with_and_without_a_page():
+    """Oracle: symbol and status in words, and the reader's text escaped."""
+    result = check(DOUBLE, answer_of("def double(x):\n    raise ValueError('<b>')", "double"))
+    assert repr(result).startswith("! double: Your code stopped\nValueError: <b>")
+    assert "&lt;b&gt;" in result._repr_html_()
+    assert 'role="status"' in result._repr_html_()
+    assert repr(check(DOUBLE, torch.square)).startswith("△ double: Not yet (squared)")
+    assert repr(check(DOUBLE, lambda x: 2 * x)) == "✓ double: Right\nTwice."
+
+
+def test_inputs_are_fresh_and_can_be_drawn_again():
+    """Oracle: the arguments that a function sees."""
+    seen = []
+
+    def spy(x):
+        seen.append(x.tolist())
+        return x
+
+    first = check(DOUBLE, spy)
+    check(DOUBLE, spy)
+    check(DOUBLE, spy, seed=first.seed)
+    assert seen[0] != seen[2] != seen[4]
+    assert seen[0] != seen[4]
+    assert seen[8] == seen[0]
+
+
+def test_the_readers_function_cannot_spoil_the_inputs():
+    """Oracle: the result of a function that overwrites what it is given."""
+
+    def spoil(x):
+        x.zero_()
+        return x
+
+    assert check(DOUBLE, spoil).status == "other"
+
+
+def test_an_unknown_exercise_is_named_with_those_near_it():
+    """Oracle: the sentence."""
+    with pytest.raises(ValueError, match=r"no exercise 'atention'\. Did you mean attention"):
+        find("atention")
+    with pytest.raises(ValueError, match="must be one of function, value, text"):
+        Exercise("x", "poem", 1, "", "")
+    with pytest.raises(ValueError, match="a function has inputs"):
+        Exercise("x", "function", abs, "", "")
+    with pytest.raises(ValueError, match="a function has inputs"):
+        Exercise("x", "value", 1, "", "", inputs=(lambda random: (1,),))

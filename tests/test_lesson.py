@@ -1,0 +1,639 @@
+"""The lesson kit in process: what is covered, what is shown, what is kept, and what is said when something fails."""
+
+import json
+import subprocess
+import sys
+import time
+from html import escape
+
+import ipywidgets as w
+import numpy as np
+import pandas as pd
+import plotly.graph_objects as go
+import pytest
+import torch
+
+from lntutor import claims, lesson, live
+from lntutor import notes as store
+from lntutor.lesson import Predict, Quiz, inventory, page, readiness
+from lntutor.notes import Notes
+from lntutor.questions import INVENTORY, READINESS, Choice, Item
+
+KEEPERS = (store, claims, page, lesson.predict, lesson.quiz)  # the modules that hold the notes
+CHOICES = ["it grows", "it stays", "it falls"]
+NAMED = {  # notebooks.md, "Misconceptions met by name"
+    "a bigger gradient is a bigger step under Adam",
+    "LN normalises gradients",
+    "LN runs over the batch",
+    "LN runs over the sequence",
+    "Pre-LN is balanced",
+    "Pre-LN is always better",
+    "a growing stream is instability",
+    "an upper bound is a size",
+    "by layer and by depth are the same plot",
+}
+
+
+@pytest.fixture(autouse=True)
+def notes(monkeypatch, tmp_path) -> Notes:
+    """A reader who has just arrived, in a folder of their own, and errors that are not hidden."""
+    fresh = Notes()
+    for module in KEEPERS:
+        monkeypatch.setattr(module, "NOTES", fresh)
+    monkeypatch.setattr(page, "_ON_PAGE", {})
+    monkeypatch.setenv("LNTUTOR_HOME", str(tmp_path))
+    monkeypatch.setenv("LNTUTOR_STRICT", "1")
+    monkeypatch.delenv("LNTUTOR_REVEAL", raising=False)
+    yield fresh
+    page._switch.clear()
+
+
+@pytest.fixture
+def new_kernel(monkeypatch):
+    """A function after which nothing is left but the file."""
+
+    def start() -> Notes:
+        fresh = Notes()
+        for module in KEEPERS:
+            monkeypatch.setattr(module, "NOTES", fresh)
+        return fresh
+
+    return start
+
+
+class Covered:
+    """A measurement that counts how often it is run."""
+
+    def __init__(self, result):
+        self.result, self.calls = result, 0
+
+    def __call__(self):
+        self.calls += 1
+        return self.result
+
+
+def shown(predict) -> str:
+    """All words that the reader sees, figures by their text alternative."""
+
+    def words(widget) -> list[str]:
+        if widget.layout.display == "none":
+            return []
+        if isinstance(widget, w.Box) and not hasattr(widget, "figure"):
+            return [part for child in widget.children for part in words(child)]
+        if hasattr(widget, "figure"):
+            return [widget.alt]
+        return [getattr(widget, "value", None) or getattr(widget, "description", "")]
+
+    return "\n".join(str(part) for part in words(predict) if isinstance(part, str))
+
+
+def seen_buttons(predict) -> list[str]:
+    return [b.description for b in predict.buttons.values() if b.layout.display != "none"]
+
+
+def figure(title="What was covered") -> go.Figure:
+    return go.Figure(go.Scatter(y=[1, 2]), layout={"title": {"text": title}, "meta": {"alt": title}})
+
+
+def choice(**options) -> Predict:
+    return Predict("growth", "What happens?", choices=CHOICES, **{"reveal": Covered("it falls"), **options})
+
+
+# Covered until a guess -----------------------------------------------------------------------------------------
+
+
+def test_nothing_is_measured_or_shown_before_the_guess():
+    """Oracle: the number of calls, and every word on the page and in its twin."""
+    covered = Covered((figure(), "it falls"))
+    predict = choice(reveal=covered, because="LN divides by the size.")
+    assert covered.calls == 0
+    assert not predict.revealed
+    assert seen_buttons(predict) == ["Store my guess", "Skip"]
+    for words in (shown(predict), predict.static()):
+        assert "What happens?" in words
+        assert "covered" not in words
+        assert "measured:" not in words
+        assert "LN divides" not in words
+
+
+def test_the_guess_and_the_measurement_are_shown_together_in_words():
+    """Oracle: the choice picked and the choice measured, each marked by text."""
+    covered = Covered((figure(), "it falls"))
+    predict = choice(reveal=covered, because="LN divides by the size.")
+    predict.control.value = "it stays"
+    predict.buttons["store"].click()
+    words = shown(predict)
+    assert covered.calls == 1
+    assert "You guessed <b>it stays</b>; measured: <b>it falls</b>." in words
+    assert "<li>it stays <b>(◇ your guess)</b></li>" in words
+    assert "<li>it falls <b>(● measured)</b></li>" in words
+    assert "What was covered" in words
+    assert "<details><summary>Why</summary><p>LN divides by the size.</p></details>" in words
+    assert seen_buttons(predict) == ["Guess again"]
+    assert not any(word in words.lower() for word in ("wrong", "incorrect", "score", "!"))
+
+
+def test_a_right_guess_carries_both_marks():
+    """Oracle: one line with both words."""
+    predict = choice()
+    predict.control.value = "it falls"
+    predict.store()
+    assert "<li>it falls <b>(◇ your guess, ● measured)</b></li>" in shown(predict)
+
+
+def test_without_a_pick_the_reader_is_asked_for_one():
+    """Oracle: the sentence, and that nothing ran."""
+    predict = choice()
+    predict.store()
+    assert "Pick an answer first, or press Skip." in predict.status.value
+    assert not predict.revealed
+    assert predict._reveal.calls == 0
+
+
+def test_skip_shows_the_measurement_without_a_guess():
+    """Oracle: the words, and that no guess is in the notes or the file."""
+    predict = choice()
+    predict.control.value = "it stays"
+    predict.buttons["skip"].click()
+    assert "You gave no guess; measured: <b>it falls</b>." in shown(predict)
+    assert "your guess" not in shown(predict)
+    assert lesson.guess_of("growth") is None
+
+
+def test_guess_again_covers_and_asks_once_more():
+    """Oracle: the page before the first guess; the measurement is not run twice."""
+    predict = choice()
+    predict.control.value = "it grows"
+    predict.store()
+    predict.buttons["again"].click()
+    assert predict.control.value is None
+    assert "measured" not in shown(predict)
+    assert seen_buttons(predict) == ["Store my guess", "Skip"]
+    predict.control.value = "it falls"
+    predict.store()
+    assert predict.guess == "it falls"
+    assert predict._reveal.calls == 1
+
+
+def test_a_second_click_changes_nothing():
+    """Oracle: the first guess."""
+    predict = choice()
+    predict.control.value = "it grows"
+    predict.store()
+    predict.control.value = "it falls"
+    predict.store()
+    assert predict.guess == "it grows"
+
+
+def test_running_the_cell_again_shows_the_stored_guess(new_kernel):
+    """Oracle: the first widget's guess; a new kernel asks anew."""
+    first = choice()
+    first.control.value = "it stays"
+    first.store()
+    again = choice()
+    assert again.revealed
+    assert "You guessed <b>it stays</b>" in shown(again)
+    new_kernel()
+    assert not choice().revealed
+
+
+def test_a_guess_that_is_no_longer_a_choice_is_asked_for_again():
+    """Oracle: a cell edited after the guess."""
+    first = choice()
+    first.control.value = "it stays"
+    first.store()
+    edited = Predict("growth", "What happens?", choices=["up", "down"], reveal=Covered("up"))
+    assert not edited.revealed
+    for other in ({"value": (0, 1)}, {"curve": ([1, 2], 0, 1)}):
+        assert not Predict("growth", "What happens?", reveal=Covered(1), **other).revealed
+
+
+# Values and curves ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("measured", [2.5, np.float32(2.5), np.array(2.5), torch.tensor(2.5)])
+def test_a_value_is_drawn_beside_the_guess(measured):
+    """Oracle: the two numbers, in the sentence and as marks of different shapes."""
+    predict = Predict("variance", "How large?", value=(0, 10, 0.5), unit="nats", reveal=Covered(measured))
+    slider = predict.control.children[0]
+    assert (slider.min, slider.max, slider.step, slider.description) == (0, 10, 0.5, "Your guess")
+    slider.value = 4
+    predict.store()
+    assert "You guessed <b>4 nats</b>; measured: <b>2.5 nats</b>." in shown(predict)
+    plot = next(child for child in predict._shown.children if hasattr(child, "figure"))
+    traces = {trace.name: (trace.x[0], trace.marker.symbol) for trace in plot.figure.data}
+    assert traces == {"measured": (2.5, "circle"), "your guess": (4.0, "diamond-open")}
+    assert plot.alt == "You guessed 4 nats; measured: 2.5 nats."
+    go.Figure(plot.figure.to_dict())  # plotly checks every value
+
+
+@pytest.mark.parametrize("measured", [300.0, 0.0, -5.0])
+def test_a_measurement_off_the_slider_is_still_drawn(measured):
+    """Oracle: the range of the axis, on which both marks lie."""
+    predict = Predict("size", "How large?", value=(1, 100), log=True, reveal=Covered(measured))
+    predict.store()
+    assert predict.guess == pytest.approx(10)
+    drawn = predict._shown.children[1].figure
+    low, high = drawn.layout.xaxis.range
+    places = np.log10([10, measured]) if drawn.layout.xaxis.type == "log" else np.array([10, measured])
+    assert (low <= places).all()
+    assert (places <= high).all()
+
+
+def test_a_curve_is_drawn_over_the_guess():
+    """Oracle: sliders' and measured heights; hollow and dashed against filled and solid."""
+    predict = Predict("curve", "Draw it.", curve=([1, 2, 4], 0, 8), reveal=Covered([1.0, 2.0, 3.0]))
+    assert [slider.description for slider in predict.control.children] == ["1", "2", "4"]
+    for slider, value in zip(predict.control.children, [5, 6, 7], strict=True):
+        slider.value = value
+    predict.store()
+    plot = predict._shown.children[1]
+    looks = {t.name: (list(t.y), t.marker.symbol, t.line.dash) for t in plot.figure.data}
+    assert looks == {
+        "your guess": ([5, 6, 7], "diamond-open", "dash"),
+        "measured": ([1, 2, 3], "circle", "solid"),
+    }
+    assert "your guess: 5 at 1, 6 at 2, 7 at 4. measured: 1 at 1" in plot.alt
+    go.Figure(plot.figure.to_dict())
+
+
+def test_two_numbers_are_a_curve_of_two_places_and_not_a_pair():
+    """Oracle: the heights of the measured curve."""
+    predict = Predict("curve", "Draw it.", curve=(["post", "pre"], 0.1, 8), log=True, reveal=Covered((1.0, 2.0)))
+    predict.skip()
+    assert [list(trace.y) for trace in predict._shown.children[1].figure.data] == [[1.0, 2.0]]
+
+
+@pytest.mark.parametrize(
+    ("result", "words"),
+    [
+        (figure(), "What was covered"),
+        ("<i>Some words</i>", "<i>Some words</i>"),
+        (w.HTML("a widget"), "a widget"),
+        (pd.DataFrame({"value": [3.25]}), "3.25"),
+        ({"a": 1}, "<pre>{&#x27;a&#x27;: 1}</pre>"),
+        (None, "You guessed"),
+        ((figure(), None), "What was covered"),
+    ],
+)
+@pytest.mark.parametrize("kind", [{"choices": CHOICES}, {"value": (0, 1)}, {"curve": ([1, 2], 0, 1)}])
+def test_whatever_is_revealed_is_shown_and_has_a_twin(result, words, kind):
+    """Oracle: the thing's own words, on the page and without a kernel."""
+    predict = Predict("any", "What?", reveal=Covered(result), **kind)
+    if "choices" in kind:
+        predict.control.value = CHOICES[0]
+    predict.store()
+    assert words in shown(predict)
+    assert words in predict.static()
+    assert "You guessed" in shown(predict)
+    assert "measured" not in predict._shown.children[0].value
+
+
+def test_an_explorer_can_be_covered():
+    """Oracle: its own figure, in the page and in the twin."""
+    from lntutor.explore import LayerNormExplorer
+
+    predict = choice(reveal=lambda: (LayerNormExplorer(), "it falls"))
+    predict.skip()
+    explorer = predict._shown.children[-1]
+    assert isinstance(explorer, LayerNormExplorer)
+    assert escape(live.text_alternative(explorer.figure)) in predict.static()
+
+
+# When something fails ------------------------------------------------------------------------------------------
+
+
+def test_an_error_in_the_measurement_becomes_a_sentence(monkeypatch):
+    """Oracle: the exception's own words; the guess is kept and the next try succeeds."""
+    monkeypatch.delenv("LNTUTOR_STRICT")
+    results = [RuntimeError("no <corpus>"), "it falls"]
+
+    def reveal():
+        result = results.pop(0)
+        if isinstance(result, Exception):
+            raise result
+        return result
+
+    predict = choice(reveal=reveal)
+    predict.control.value = "it grows"
+    predict.store()
+    assert "The measurement did not run (RuntimeError: no &lt;corpus&gt;). Your guess is kept." in predict.status.value
+    assert predict.guess == "it grows"
+    predict.refresh()
+    assert "measured: <b>it falls</b>" in shown(predict)
+    assert predict.error is None
+
+
+def test_under_test_an_error_is_raised():
+    """Oracle: the exception itself."""
+    predict = choice(reveal=lambda: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        predict.skip()
+
+
+@pytest.mark.parametrize(
+    ("kind", "given"),
+    [({"choices": CHOICES}, "it explodes"), ({"value": (0, 1)}, "much"), ({"curve": ([1, 2], 0, 1)}, [1, 2, 3])],
+)
+def test_a_measured_answer_that_does_not_fit_is_named(kind, given):
+    """Oracle: the sentence says what was given and what is allowed."""
+    predict = Predict("fit", "What?", reveal=Covered((figure(), given)), **kind)
+    with pytest.raises(ValueError, match=r"measured must be .*; got " + repr(given).replace("[", r"\[")):
+        predict.skip()
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({}, "give one of choices, value and curve; got none"),
+        ({"choices": CHOICES, "value": (0, 1)}, "got choices and value"),
+        ({"choices": ["one"]}, "two or more different"),
+        ({"choices": ["same", "same"]}, "two or more different"),
+        ({"choices": "abc"}, "two or more different"),
+        ({"value": (1, 0)}, "low < high"),
+        ({"value": (0, float("inf"))}, "finite ends"),
+        ({"value": (0, 1, 2, 3)}, r"\(low, high, step\)"),
+        ({"value": (0, 1, 0)}, "above 0"),
+        ({"value": (0, 1), "log": True}, "low > 0"),
+        ({"curve": (0, 1)}, "x_values, low, high"),
+        ({"curve": ([1], 0, 1)}, "2 to 16 x values"),
+        ({"curve": (range(99), 0, 1)}, "2 to 16 x values"),
+        ({"value": (0, 1), "class_mode": True}, "needs choices"),
+        ({"choices": CHOICES, "reveal": "it falls"}, "function without arguments"),
+        ({"choices": CHOICES, "name": ""}, "name must be"),
+    ],
+)
+def test_a_question_that_makes_no_sense_is_refused_in_a_sentence(options, words):
+    """Oracle: the words."""
+    given = {"name": "bad", "question": "What?", "reveal": Covered(1), **options}
+    with pytest.raises(ValueError, match=words):
+        Predict(**given)
+
+
+# Lectures ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("value", "revealed"), [("1", True), ("0", False), ("", False)])
+def test_the_environment_reveals_everything(monkeypatch, value, revealed):
+    """Oracle: the measurement on the page as soon as it is made."""
+    monkeypatch.setenv("LNTUTOR_REVEAL", value)
+    predict = choice()
+    assert predict.revealed is revealed
+    assert ("measured: <b>it falls</b>" in shown(predict)) is revealed
+    assert (seen_buttons(predict) == []) is revealed
+
+
+def test_the_switch_reveals_what_is_on_the_page_and_covers_it_again():
+    """Oracle: the words on the page, before and after; a replaced widget is left alone."""
+    old, new, guessed = choice(), choice(), Predict("two", "And?", choices=CHOICES, reveal=Covered("it falls"))
+    guessed.control.value = "it grows"
+    guessed.store()
+    lesson.reveal_all(True)
+    assert "measured: <b>it falls</b>" in shown(new)
+    assert old._reveal.calls == 0
+    lesson.reveal_all(False)
+    assert "measured" not in shown(new)
+    assert "You guessed <b>it grows</b>" in shown(guessed)
+
+
+def test_two_votes_stay_beside_the_measurement():
+    """Oracle: the counts entered, as bars of two patterns, and the measured choice in words."""
+    covered = Covered("it falls")
+    predict = choice(reveal=covered, class_mode=True)
+    assert seen_buttons(predict) == ["First vote", "Skip"]
+    predict.store()
+    assert "Enter how many hands each choice got." in predict.status.value
+    for votes, button in (([20, 5, 5], "First vote"), ([2, 3, 25], "Second vote")):
+        assert covered.calls == 0
+        assert seen_buttons(predict)[0] == button
+        for count, hands in zip(predict._kind.counts, votes, strict=True):
+            assert count.value == 0
+            count.value = hands
+        predict.buttons["store"].click()
+    plot = predict._shown.children[1]
+    bars = {trace.name: (list(trace.x), trace.marker.pattern.shape) for trace in plot.figure.data}
+    assert bars == {"first vote": ([20, 5, 5], ""), "second vote": ([2, 3, 25], "/")}
+    assert [("measured" in label) for label in plot.figure.data[0].y] == [False, False, True]
+    assert "second vote: 2 for it grows, 3 for it stays, 25 for it falls. measured: it falls." in plot.alt
+    assert lesson.guess_of("growth") == "20 : 5 : 5, then 2 : 3 : 25 hands"
+    go.Figure(plot.figure.to_dict())
+    again = choice(class_mode=True)
+    assert list(again._shown.children[1].figure.data[1].x) == [2, 3, 25]
+
+
+def test_one_vote_can_be_revealed_too():
+    """Oracle: the bars of the first vote alone."""
+    predict = choice(class_mode=True)
+    predict._kind.counts[0].value = 9
+    predict.store()
+    assert "First vote stored: 9 hands." in predict.status.value
+    assert not predict.revealed
+    predict.skip()
+    assert [list(trace.x) for trace in predict._shown.children[1].figure.data] == [[9, 0, 0]]
+
+
+# What is kept --------------------------------------------------------------------------------------------------
+
+
+def test_another_process_knows_the_guess(tmp_path):
+    """Oracle: a second Python, which has nothing but the file."""
+    predict = choice()
+    predict.control.value = "it stays"
+    predict.store()
+    code = "from lntutor.notes import guess_of; print(guess_of('growth'), guess_of('other'))"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == "it stays None"
+    assert [path.name for path in tmp_path.iterdir()] == ["notes.json"]
+
+
+def test_skipping_later_keeps_the_guess_of_an_earlier_session(new_kernel):
+    """Oracle: the guess in the file."""
+    predict = choice()
+    predict.control.value = "it stays"
+    predict.store()
+    new_kernel()
+    choice().skip()
+    new_kernel()
+    assert lesson.guess_of("growth") == "it stays"
+
+
+def test_two_kernels_do_not_overwrite_each_other(tmp_path):
+    """Oracle: both entries in the file."""
+    one, other = Notes(), Notes()
+    one.put("guesses", "a", {"guess": 1})
+    other.put("guesses", "b", {"guess": 2})
+    one.put("guesses", "c", {"guess": 3})
+    assert set(json.loads((tmp_path / "notes.json").read_text())["guesses"]) == {"a", "b", "c"}
+
+
+def test_forget_deletes_everything(tmp_path):
+    """Oracle: no file, and the question on the page is covered again."""
+    predict = choice()
+    predict.control.value = "it stays"
+    predict.store()
+    lesson.forget()
+    assert list(tmp_path.iterdir()) == []
+    assert not predict.revealed
+    assert "measured" not in shown(predict)
+    lesson.forget()
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", "null", '{"guesses": []}', '{"guesses": {"a": 1}}', "[" * 10**5])
+def test_a_corrupt_file_is_set_aside_and_said(tmp_path, content):
+    """Oracle: the old content under another name, a new file, and one sentence."""
+    (tmp_path / "notes.json").write_text(content)
+    predict = choice()
+    predict.control.value = "it stays"
+    predict.store()
+    assert predict.revealed
+    assert "could not be read" in predict.status.value
+    assert (tmp_path / "notes.broken").read_text() == content
+    assert json.loads((tmp_path / "notes.json").read_text())["guesses"]["growth"]["guess"] == "it stays"
+    (tmp_path / "notes.json").write_bytes(b"\xff\xfe")
+    assert lesson.guess_of("other") is None
+    assert (tmp_path / "notes.broken2").read_bytes() == b"\xff\xfe"
+
+
+def test_a_folder_that_cannot_be_written_never_breaks_a_lesson(tmp_path, monkeypatch):
+    """Oracle: the lesson goes on, and one sentence says why, once. A file stands where the folder should."""
+    (tmp_path / "taken").write_text("")
+    monkeypatch.setenv("LNTUTOR_HOME", str(tmp_path / "taken"))
+    said = []
+    for name in ("one", "two"):
+        predict = Predict(name, "What?", value=(0, 1), reveal=Covered(0.3))
+        predict.store()
+        assert "measured: <b>0.3</b>" in shown(predict)
+        said.append("cannot be written" in predict.status.value)
+    assert said == [True, False]
+    assert lesson.guess_of("one") == "0.5"
+    lesson.forget()
+
+
+def test_an_interrupted_write_leaves_the_old_file(tmp_path, notes, monkeypatch):
+    """Oracle: the file before; nothing half-written stays beside it."""
+    notes.put("guesses", "a", {"guess": 1})
+    before = (tmp_path / "notes.json").read_bytes()
+    monkeypatch.setattr(store.os, "replace", lambda *_: (_ for _ in ()).throw(OSError(28, "No space left on device")))
+    notes.put("guesses", "b", {"guess": 2})
+    assert (tmp_path / "notes.json").read_bytes() == before
+    assert [path.name for path in tmp_path.iterdir()] == ["notes.json"]
+    assert "No space left on device" in notes.warning()
+    assert notes.warning() == ""
+
+
+# Pages without a kernel ----------------------------------------------------------------------------------------
+
+
+def test_the_notebook_gets_the_widget_and_its_twin(monkeypatch):
+    """Oracle: the two entries of the bundle."""
+    monkeypatch.setenv("LNTUTOR_REVEAL", "1")
+    predict = choice(reveal=Covered((figure(), "it falls")))
+    bundle = predict._repr_mimebundle_()
+    assert "application/vnd.jupyter.widget-view+json" in bundle
+    assert "What happens?" in bundle["text/html"]
+    assert live.static_twin(figure()) in bundle["text/html"]
+    assert "1." in readiness()._repr_mimebundle_()["text/html"]
+
+
+# Questions -----------------------------------------------------------------------------------------------------
+
+
+def test_the_readiness_check_teaches():
+    """Oracle: the words of the choice that was picked, and what to read."""
+    quiz = readiness()
+    assert [item.key for item in READINESS] == ["chain_rule", "frobenius", "variance_of_sum"]
+    quiz.store()
+    assert "Pick an answer first" in quiz.status.value
+    quiz.controls["frobenius"].value = "25"
+    quiz.controls["variance_of_sum"].value = "d"
+    quiz.button.click()
+    assert "squared norm" in quiz.feedback["frobenius"].value
+    assert "To read:" in quiz.feedback["frobenius"].value
+    assert quiz.feedback["variance_of_sum"].value.startswith("<p>✓ Yes.")
+    assert quiz.feedback["chain_rule"].value == ""
+    assert "2 of 3 answered" in quiz.status.value
+    assert readiness().controls["frobenius"].value == "25"
+    assert all(item.read for item in READINESS)
+
+
+def test_the_inventory_before_says_only_that_it_is_stored():
+    """Oracle: no explanation anywhere."""
+    quiz = inventory("before")
+    for item in INVENTORY:
+        quiz.controls[item.key].value = item.choices[0].text
+    quiz.store()
+    assert {words.value for words in quiz.feedback.values()} == {"<p>Stored.</p>"}
+    assert "10 of 10 answered" in quiz.status.value
+
+
+def test_the_inventory_after_shows_both_answers(new_kernel):
+    """Oracle: the answers of the first time, from another kernel, and those of the second."""
+    before = inventory("before")
+    before.controls["adam_step"].value = INVENTORY[2].choices[0].text
+    before.controls["ln_axis"].value = INVENTORY[0].right.text
+    before.store()
+    new_kernel()
+    after = inventory("after")
+    for item in INVENTORY:
+        after.controls[item.key].value = item.right.text
+    after.store()
+    words = after.feedback["adam_step"].value
+    assert "Before: “the first is 100 times larger”. Now: “both are about the learning rate”." in words
+    assert "✓ Yes." in words
+    assert "Before: no answer" in after.feedback["ln_backward"].value
+    assert "changed your mind on 1 of the 2" in after.status.value
+
+
+def test_the_inventory_has_ten_items_and_the_named_misconceptions():
+    """Oracle: notebooks.md."""
+    assert len(INVENTORY) == 10
+    named = {choice.misconception for item in INVENTORY for choice in item.choices}
+    assert named >= NAMED
+    assert len({item.key for item in INVENTORY}) == 10
+    for item in (*INVENTORY, *READINESS):
+        assert all(choice.words for choice in item.choices)
+    places = [item.choices.index(item.right) for item in INVENTORY]
+    assert all(places.count(place) >= 3 for place in (0, 1, 2))  # the right answer has no usual place
+
+
+def test_lecture_mode_shows_every_explanation(monkeypatch):
+    """Oracle: the words of every choice."""
+    monkeypatch.setenv("LNTUTOR_REVEAL", "1")
+    for quiz, items in ((inventory("before"), INVENTORY), (readiness(), READINESS)):
+        for item in items:
+            said = quiz.feedback[item.key].value
+            assert all(escape(choice.words) in said for choice in item.choices)
+
+
+def test_stored_answers_that_make_no_sense_are_left_out(notes):
+    """Oracle: an answer that is no choice, a key that is no item, a value that is no text."""
+    notes.put("answers", "readiness", {"chain_rule": "gone", "frobenius": 3, "other": "x", "variance_of_sum": "d"})
+    assert readiness().answers == {"variance_of_sum": "d"}
+
+
+def test_bad_questions_are_refused_in_a_sentence():
+    """Oracle: the words."""
+    with pytest.raises(ValueError, match="one right choice"):
+        Item("bad", "?", (Choice("a", "x"), Choice("b", "y")))
+    with pytest.raises(ValueError, match="one right choice"):
+        Item("bad", "?", (Choice("a", "x"), Choice("a", "y", "m")))
+    with pytest.raises(ValueError, match="at least one item"):
+        Quiz([], "empty")
+    with pytest.raises(ValueError, match='"before" or "after"'):
+        inventory("during")
+
+
+def test_import_lntutor_brings_no_widgets():
+    """Oracle: the modules of a new Python."""
+    code = "import sys, lntutor, lntutor.questions; print([m for m in ('ipywidgets', 'plotly') if m in sys.modules])"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == "[]"
+
+
+def test_a_guess_is_answered_at_once():
+    """Oracle: a tenth of a second for storing and drawing, which a reader does not notice."""
+    predict = choice(reveal=Covered((figure(), "it falls")))
+    predict.control.value = "it stays"
+    start = time.perf_counter()
+    predict.store()
+    assert time.perf_counter() - start < 0.5  # five times that, on a busy machine
