@@ -61,7 +61,8 @@ THEOREM_1 = {"post": lambda L: 1.5, "pre": lambda L: 1 + L / 2}  # Lemma 2: E‖
 def theorem_bound(cfg: ModelConfig) -> float:
     """The bound on ‖∂L/∂W^{2,L}‖_F at one position, with the constant of its proof (Xiong et al. 2020, Theorem 1).
 
-    ‖ReLU(x³W¹)‖² ≤ 2d ln(100d), |∂L/∂x_i| ≤ 1 and ‖J_LN(z)‖² = d/‖z‖² with ‖z‖² ≥ α₀E‖z‖², α₀ = 1/10, give
+    Every entry of ReLU(x³W¹) is at most √(2 ln(100d)), the gradient at the output has length at most 1, and
+    ‖J_LN(z)‖² = d/‖z‖² with ‖z‖² ≥ α₀E‖z‖², α₀ = 1/10. Bounding each of the d² entries by these gives
     d√(20 ln(100d)/q), where q = E‖z‖²/d: d√(40/3·ln(100d)) for Post-LN, d√(40 ln(100d)/(L + 2)) for Pre-LN.
     """
     if cfg.placement.key not in THEOREM_1:

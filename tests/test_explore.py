@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lntutor as ln
-from lntutor import figures
+from lntutor import explore, figures
 from lntutor.explore import AttentionExplorer, GradientExplorer, LayerNormExplorer, SignalExplorer, base
 
-EXPLORERS = [AttentionExplorer, GradientExplorer, LayerNormExplorer, SignalExplorer]
+EXPLORERS = [getattr(explore, name) for name in explore.__all__]
 SMALL = {"depth": 2, "width": 32, "tokens": 4, "seeds": 2}  # one control at a time goes to its ends from here
 SENTENCES = ["one", "to be or not to be", "<b>bold</b> & <script>alert(1)</script>", "ümläut 漢字 🙂"]
 
@@ -351,9 +351,22 @@ def test_a_readers_own_placement_appears_in_every_list():
         ln.PLACEMENTS.pop("mine")
 
 
+def test_a_few_controls_can_be_shown_alone():
+    """Oracle: the controls in the page; the state and the pictures are those of all."""
+    e = GradientExplorer(depth=2, width=32).only("depth", "placements")
+    first, *rest = e.children
+    assert list(first.children) == [e.controls["depth"], e.controls["placements"]]
+    assert not any(isinstance(child, w.Accordion) for child in rest)
+    assert e.plot in rest
+    e.controls["depth"].value = 3
+    assert e.state() == GradientExplorer(depth=3, width=32).state()
+
+
 @pytest.mark.parametrize(
     ("make", "message"),
     [
+        (lambda: SignalExplorer().only("dept"), "has no control 'dept'; it has depth"),
+        (lambda: SignalExplorer().only(), "needs a name of a control; it has depth"),
         (lambda: GradientExplorer(dept=3), "has no control 'dept'; it has depth, width"),
         (lambda: GradientExplorer(depth=49), r"depth must be in 1\.\.48, got 49"),
         (lambda: GradientExplorer(width=100), "width must be one of 16, 32"),

@@ -1,9 +1,11 @@
 """Figures: what is drawn equals the table, titles say what numpy says, and nothing fails on odd tables."""
 
 import json
+import re
 import subprocess
 import sys
 from itertools import combinations, pairwise, product
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -11,7 +13,7 @@ import plotly.graph_objects as go
 import pytest
 
 from lntutor import figures
-from lntutor.figures import graph, style
+from lntutor.figures import graph, lesson, style
 from lntutor.placements import PLACEMENTS, At, Placement, draw, final_norm
 
 KEYS = tuple(PLACEMENTS)
@@ -151,6 +153,7 @@ def attention(lecture=False):
 def every_figure(lecture):
     yield from (function(make(), lecture=lecture) for function, make in TABLES.items())
     yield from (vector(lecture), attention(lecture), figures.block_diagram("post", lecture=lecture))
+    yield figures.course_map(lecture=lecture)
 
 
 def trace(fig, uid):
@@ -159,6 +162,13 @@ def trace(fig, uid):
 
 def title(fig):
     return style.plain((fig.layout.title.text or "").replace("<br>", " "))
+
+
+def test_the_map_has_a_stop_for_every_notebook_but_the_first():
+    """Oracle: the map in the README."""
+    readme = Path(__file__).resolve().parent.parent / "README.md"
+    numbers = re.findall(r"^\| \[?(\d\d)_", readme.read_text(encoding="utf-8"), re.MULTILINE)
+    assert [style.plain(text) for text in trace(figures.course_map(), "notebooks").text] == numbers[1:]
 
 
 # What is drawn -----------------------------------------------------------------------------------------------------
@@ -635,6 +645,10 @@ def test_plotly_accepts_every_figure():
         figures.jacobian_norm(norms(), size=2),
         figures.block_diagram(INVENTED["tangled"], stack="encoder-decoder"),
         figures.gradient_by_layer(gradients()[:0]),
+        lesson.guess_on_line(2.0, 3.0, (0, 10)),
+        lesson.guess_on_line(None, 3.0, (1, 10), log=True),
+        lesson.guess_on_curve([1, 2], [1.0, 2.0], [2.0, 3.0]),
+        lesson.votes(["a", "b"], [[1, 2], [3, 0]], "a"),
     ]
     for fig in (*every_figure(False), *every_figure(True), *more):
         assert json.loads(go.Figure(fig.to_dict()).to_json()) == json.loads(fig.to_json())

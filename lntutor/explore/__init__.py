@@ -3,6 +3,16 @@
 from lntutor.explore.attention import AttentionExplorer
 from lntutor.explore.gradient import GradientExplorer
 from lntutor.explore.layer_norm import LayerNormExplorer
+from lntutor.explore.placement import PlacementExplorer
 from lntutor.explore.signal import SignalExplorer
+from lntutor.explore.theorem import BoundednessExplorer, TheoremExplorer
 
-__all__ = ["AttentionExplorer", "GradientExplorer", "LayerNormExplorer", "SignalExplorer"]
+__all__ = [
+    "AttentionExplorer",
+    "BoundednessExplorer",
+    "GradientExplorer",
+    "LayerNormExplorer",
+    "PlacementExplorer",
+    "SignalExplorer",
+    "TheoremExplorer",
+]

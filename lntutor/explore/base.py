@@ -273,6 +273,16 @@ class Explorer(w.VBox):
             [above, *([more] if rest else []), self.plot, self.status, self._buttons(), self.setting, self.shown]
         )
 
+    def only(self, *names: str) -> Explorer:
+        """Show these controls and hide the others: three teach more than twenty. The state keeps them all."""
+        unknown = sorted(set(names) - set(self.controls))
+        if unknown or not names:
+            said = f"has no control {unknown[0]!r}" if unknown else "needs a name of a control"
+            raise ValueError(f"{type(self).__name__} {said}; it has {', '.join(self.controls)}")
+        rest = [child for child in self.children[1:] if not isinstance(child, w.Accordion)]
+        self.children = [_grid([self.controls[name] for name in names]), *rest]
+        return self
+
     def _buttons(self) -> w.Box:
         self.buttons = {
             "pin": self._button("Pin", "Keep these curves and compare others with them", self.pin),

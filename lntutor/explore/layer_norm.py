@@ -53,11 +53,11 @@ class LayerNormExplorer(Explorer):
             x = np.array([state[name] for name in COORDINATES])
         else:
             x = 1 + 2 * random_stream(state["seed"], "vector").standard_normal(state["dimension"])
+        if state["view"] == "size":  # the axis stays where it is, and k moves the ring along it
+            return {"size": jacobian_norms(x, np.geomspace(0.01, 100, 25)), "x": state["k"] * x}
         x = state["k"] * x
         if state["view"] == "spectrum":
             return {"spectrum": jacobian_spectrum(x)}
-        if state["view"] == "size":
-            return {"size": jacobian_norms(x, np.geomspace(0.1, 10, 21))}
         return {"x": x, "outputs": {name: normalised(x, name) for name in DIVISORS}}
 
     def draw(self, state, tables, pinned):
@@ -66,7 +66,7 @@ class LayerNormExplorer(Explorer):
         if "spectrum" in tables:
             return figures.jacobian_spectrum(tables["spectrum"], **more)
         if "size" in tables:
-            return figures.jacobian_norm(tables["size"], **more)
+            return figures.jacobian_norm(tables["size"], size=float(np.linalg.norm(tables["x"])), **more)
         return figures.layer_norm_before_after(tables["x"], tables["outputs"], **more)
 
     def table(self) -> pd.DataFrame:

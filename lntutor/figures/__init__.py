@@ -4,12 +4,14 @@ Every function takes `lecture=True` for type that is read from the back row. Not
 """
 
 from lntutor.figures.attention import attention_map, softmax_saturation
+from lntutor.figures.course import course_map
 from lntutor.figures.curvature import spectrum
 from lntutor.figures.diagram import block_diagram
 from lntutor.figures.layers import gradient_by_layer, signal_by_layer, similarity_by_layer
+from lntutor.figures.mean_field import bounded, side_by_side, theorem
 from lntutor.figures.norm import jacobian_norm, jacobian_spectrum, layer_norm_before_after
 from lntutor.figures.parts import alt_text
-from lntutor.figures.scaling import gradient_by_depth, gradient_by_width
+from lntutor.figures.scaling import gradient_by_depth, gradient_by_width, values_by_row
 from lntutor.figures.style import LECTURE_TEMPLATE, TEMPLATE, placement_style
 from lntutor.figures.training import training_curves, warmup_heatmap
 
@@ -19,6 +21,8 @@ __all__ = [
     "alt_text",
     "attention_map",
     "block_diagram",
+    "bounded",
+    "course_map",
     "gradient_by_depth",
     "gradient_by_layer",
     "gradient_by_width",
@@ -26,10 +30,13 @@ __all__ = [
     "jacobian_spectrum",
     "layer_norm_before_after",
     "placement_style",
+    "side_by_side",
     "signal_by_layer",
     "similarity_by_layer",
     "softmax_saturation",
     "spectrum",
+    "theorem",
     "training_curves",
+    "values_by_row",
     "warmup_heatmap",
 ]

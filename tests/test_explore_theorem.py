@@ -1,0 +1,127 @@
+"""The theorem's explorers in process: the picture is the measurement called directly, for every control."""
+
+from math import sqrt
+
+import ipywidgets as w
+import numpy as np
+import pandas as pd
+import pytest
+
+import lntutor as ln
+from lntutor import figures
+from lntutor.boundedness import last_norm_inputs
+from lntutor.explore import BoundednessExplorer, TheoremExplorer, base
+from lntutor.explore.theorem import closed_form, probe
+
+SMALL = {
+    TheoremExplorer: {"depth": 3, "width": 32, "seeds": 2},
+    BoundednessExplorer: {"depth": 2, "width": 32, "seeds": 2},
+}
+
+
+@pytest.fixture(autouse=True)
+def no_pause(monkeypatch):
+    """Nothing happens in the background, and an error in a callback fails the test."""
+    monkeypatch.setattr(base, "PAUSE", 3600)
+    monkeypatch.setattr(base, "SOON", 3600)
+    monkeypatch.setenv(base.STRICT, "1")
+
+
+def values_of(control) -> list:
+    if isinstance(control, w.Checkbox):
+        return [True, False]
+    if hasattr(control, "options"):
+        return list(control.options)
+    return [control.min, control.max]
+
+
+@pytest.mark.parametrize("explorer", SMALL)
+def test_every_control_is_driven_through_its_range_and_the_figure_follows(explorer):
+    """Oracle: the same state measured and drawn directly."""
+    for name in explorer().controls:
+        e = explorer(**SMALL[explorer])
+        for value in values_of(e.controls[name]):
+            e.controls[name].value = value
+            e.settle()
+            assert e.error is None, (name, value)
+            state = e.state()
+            direct = e.draw(state, e.measure(state, quick=False), [])
+            assert e.figure.to_json() == direct.to_json(), (name, value)
+            assert figures.alt_text(e.figure)
+
+
+def test_it_shows_the_measurement_the_recursion_and_the_bound():
+    """Oracle: ln.last_layer_gradients, ln.predict and ln.theorem_bound called directly."""
+    e = TheoremExplorer(depth=4, width=32, tokens=4, seeds=2)
+    e.settle()
+    same = {"inputs": ln.Inputs(tokens=4, loss="probe"), "seeds": range(2)}
+    configs = [ln.ModelConfig.theorem(key, 4, 32) for key in ("post", "pre")]
+    direct = [ln.last_layer_gradients(cfg, range(1, 5), **same) for cfg in configs]
+    pd.testing.assert_frame_equal(e.tables["measured"], pd.concat(direct, ignore_index=True))
+    line = [ln.predict(cfg, "last_layer", depths=range(1, 5), **same) for cfg in configs]
+    pd.testing.assert_frame_equal(e.tables["theory"], pd.concat(line, ignore_index=True))
+    bounds = [ln.theorem_bound(ln.ModelConfig.theorem(key, L, 32)) for key in ("post", "pre") for L in range(1, 5)]
+    np.testing.assert_allclose(e.tables["bound"]["value"], bounds)
+    assert set(e.table()["kind"]) == {"measured", "theory", "closed", "bound"}
+
+
+def test_the_closed_form_has_the_q_that_the_last_norm_reads():
+    """Oracle: √(d/3n) and √(d/(2 + 3L)) for the mean sizes, and the measured sizes for the table."""
+    assert closed_form(48, 4, 1.5) == sqrt(48 / 12)
+    assert closed_form(48, 1, 1 + 1.5 * 2) == sqrt(48 / 8)
+    e = TheoremExplorer(depth=2, width=32, tokens=2, seeds=2)
+    e.settle()
+    for key, site in (("post", "sum"), ("pre", "out")):
+        norms = ln.signal_norms(ln.ModelConfig.theorem(key, 2, 32), seeds=range(2), inputs=probe(2))
+        q = norms[(norms["layer"] == 2) & (norms["site"] == site)]["value"].mean()
+        closed = e.tables["closed"].set_index(["placement", "depth"])["value"]
+        assert closed[key, 2] == pytest.approx(sqrt(32 / (4 * q)))
+
+
+def test_measured_slopes_are_the_recursions():
+    """Oracle: the mean-field recursion, for the same depths; five seeds scatter by about 0.05."""
+    e = TheoremExplorer(depth=24, width=128, seeds=5)
+    e.settle()
+    one, other = (dict(iter(e.tables[name].groupby("placement"))) for name in ("measured", "theory"))
+    for key in ("post", "pre"):
+        fits = [np.polyfit(np.log(t["depth"].astype(float)), np.log(t["value"]), 1)[0] for t in (one[key], other[key])]
+        assert abs(fits[0] - fits[1]) < 0.06
+
+
+def test_what_is_not_ticked_is_not_drawn():
+    """Oracle: the traces of the figure."""
+    e = TheoremExplorer(depth=2, width=16, seeds=1, closed=False)
+    assert not [t for t in e.figure.data if t.uid == "closed" or t.uid.startswith("bound")]
+    e.controls["bound"].value = True
+    assert [t.uid for t in e.figure.data if t.uid.startswith("bound")] == ["bound/post", "bound/pre"]
+
+
+def test_one_network_is_drawn_while_dragging_and_the_others_after():
+    """Oracle: the seeds in the tables before and after `settle`."""
+    for explorer, table in (
+        (TheoremExplorer, lambda e: e.tables["measured"]),
+        (BoundednessExplorer, lambda e: e.tables),
+    ):
+        e = explorer(**SMALL[explorer])
+        assert set(table(e)["seed"]) == {0}
+        e.settle()
+        assert set(table(e)["seed"]) == {0, 1}
+
+
+def test_boundedness_shows_the_norms_themselves():
+    """Oracle: last_norm_inputs called directly."""
+    e = BoundednessExplorer(**SMALL[BoundednessExplorer])
+    e.settle()
+    same = {"seeds": range(2), "inputs": probe(1, 128)}
+    direct = [last_norm_inputs(ln.ModelConfig.theorem(key, 2, 32), **same) for key in ("post", "pre")]
+    pd.testing.assert_frame_equal(e.tables, pd.concat(direct, ignore_index=True))
+    assert "ε = 0.10" in e.figure.layout.title.text
+
+
+@pytest.mark.parametrize("explorer", SMALL)
+def test_presets_and_the_copied_line_rebuild_the_view(explorer):
+    """Oracle: the state of an explorer made from the line."""
+    for preset in explorer.PRESETS:
+        e = explorer(preset, seeds=1)
+        assert e.error is None
+        assert eval(e.code(), {explorer.__name__: explorer}).state() == e.state()
