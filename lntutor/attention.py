@@ -1,4 +1,6 @@
-"""One attention on its own: a sentence through softmax(QKᵀ/√d), and what happens to the softmax as d grows."""
+"""One attention on its own: a sentence through softmax(QKᵀ/√d), what happens to the softmax as d grows, and the shapes
+that a sentence has on its way through the whole machine.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from lntutor.config import flag, seed_list, whole
+from lntutor.measure import Recorder
 from lntutor.reading import positions, random_stream
 
 MOST_WORDS = 24
@@ -58,16 +61,56 @@ def sentence_attention(
 
 
 def softmax_saturation(widths: Iterable[int], *, keys: int = 8, seeds=range(20)) -> pd.DataFrame:
-    """Entropy of softmax(q·k) over some keys, and ‖∂p/∂s‖_F = ‖diag p − pᵀp‖_F, with and without 1/√d.
+    """Entropy of softmax(s) over some keys, s = q·k or q·k/√d, and how much it moves with s and with q.
 
-    q and k are N(0, I_d), so that q·k has variance d. Columns: d, scaled, seed, entropy, gradient.
+    q and k are N(0, I_d), so that q·k has variance d. Columns: d, scaled, seed, entropy, gradient, query_gradient;
+    the last two are ‖∂p/∂s‖_F = ‖diag p − pᵀp‖_F and ‖∂p/∂q‖_F, which has the keys and the scale as further factors.
     """
     keys, rows = whole("keys", keys, 2, 1024), []
     for d in (whole("width", width, 1, 4096) for width in widths):
         for seed in seed_list(seeds):
             random = random_stream(seed, "saturation", d)
-            scores = random.standard_normal((keys, d)) @ random.standard_normal(d)
+            k, q = random.standard_normal((keys, d)), random.standard_normal(d)
             for scaled in (True, False):
-                p = softmax(scores / (sqrt(d) if scaled else 1))
-                rows.append((d, scaled, seed, float(entropy(p)), float(np.linalg.norm(np.diag(p) - np.outer(p, p)))))
-    return pd.DataFrame(rows, columns=["d", "scaled", "seed", "entropy", "gradient"])
+                scale = 1 / sqrt(d) if scaled else 1.0
+                p = softmax(k @ q * scale)
+                J = np.diag(p) - np.outer(p, p)
+                by_query = np.linalg.norm(J @ k) * scale
+                rows.append((d, scaled, seed, float(entropy(p)), float(np.linalg.norm(J)), float(by_query)))
+    return pd.DataFrame(rows, columns=["d", "scaled", "seed", "entropy", "gradient", "query_gradient"])
+
+
+def journey(watch: Recorder) -> pd.DataFrame:
+    """What one sentence pair is on its way through the first layer of each side, from a pass with softmax attention.
+
+    Columns: where, what, letters, shape. Letters: n source tokens, m target tokens, d width, H heads, f hidden
+    features of the FFN.
+    """
+    rows = []
+    for side, own in (("encoder", "n"), ("decoder", "m")):
+        rows.append((side, "embedded words + positions", f"({own}, d)", watch.signals[side, 0, "in"]))
+        for _, layer, block in [name for name in watch.maps if name[:2] == (side, 1)]:
+            rows += _attention_steps(watch, (side, layer, block), own, "n" if block == "cross" else own)
+        hidden, out = (watch.products[side, 1, "ffn", name][1] for name in ("W_1", "W_2"))
+        rows.append((f"{side}, FFN", "hidden: ReLU(x W_1)", f"({own}, f)", hidden))
+        rows.append((f"{side}, FFN", "out: hidden W_2", f"({own}, d)", out))
+        rows.append((side, "output, after the last layer", f"({own}, d)", _last(watch, side)))
+    table = pd.DataFrame(rows, columns=["where", "what", "letters", "shape"])
+    return table.assign(shape=[tuple(x.shape) for x in table["shape"]])
+
+
+def _attention_steps(watch: Recorder, name: tuple, own: str, read: str) -> list[tuple]:
+    """The steps of one attention of one sentence; queries are `own` tokens, keys and values `read` ones."""
+    q, k, _, weights, heads = (t[0] for t in watch.maps[name])
+    where = f"{name[0]}, {name[2]}-attention"
+    return [
+        (where, "queries x W_Q, cut into heads", f"(H, {own}, d/H)", q),
+        (where, "keys x W_K (values the same)", f"(H, {read}, d/H)", k),
+        (where, "weights softmax(q kᵀ/√(d/H))", f"(H, {own}, {read})", weights),
+        (where, "weights × values", f"(H, {own}, d/H)", heads),
+        (where, "out: heads side by side, W_O", f"({own}, d)", watch.products[*name, "W_O"][1]),
+    ]
+
+
+def _last(watch: Recorder, side: str):
+    return next(x for (where, _, site), x in watch.signals.items() if where == side and site == "final")

@@ -29,7 +29,8 @@ def vector(x) -> np.ndarray:
 
 def normalised(x, formula: str = "LayerNorm") -> np.ndarray:
     """x minus its mean, divided as the formula says; equal coordinates give zeros."""
-    y = vector(x) - np.mean(x)
+    x = vector(x)
+    y = x - x.mean()
     size = DIVISORS[formula][0](float(np.linalg.norm(y)), len(y))
     return y / size if size > 0 else y
 

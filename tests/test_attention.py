@@ -7,7 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch.nn import functional as F
 
-from lntutor.attention import entropy, sentence_attention, softmax, softmax_saturation, words_of
+from lntutor import figures
+from lntutor.attention import entropy, journey, sentence_attention, softmax, softmax_saturation, words_of
+from lntutor.config import ModelConfig
+from lntutor.measure import Recorder
+from lntutor.model import Sequence, Transformer
+from lntutor.reading import random_stream
+from lntutor.weights import Weights
 
 SENTENCE = "the cat sat on the mat"
 
@@ -62,6 +68,37 @@ def test_saturation_is_the_entropy_and_jacobian_of_the_softmax():
     assert abs(means.loc[(512, True), "entropy"] / means.loc[(8, True), "entropy"] - 1) < 0.15
 
 
+def test_the_query_gradient_is_autograds():
+    """Oracle: torch's Jacobian of softmax(K q · scale) with respect to q, for the same draw."""
+    table = softmax_saturation([6], keys=5, seeds=[3]).set_index("scaled")
+    random = random_stream(3, "saturation", 6)
+    k, q = torch.from_numpy(random.standard_normal((5, 6))), torch.from_numpy(random.standard_normal(6))
+    for scaled, scale in ((True, 6**-0.5), (False, 1.0)):
+        J = torch.autograd.functional.jacobian(lambda t, c=scale: (k @ t * c).softmax(0), q)
+        np.testing.assert_allclose(table.loc[scaled, "query_gradient"], J.norm(), rtol=1e-10)
+
+
+def test_without_the_scale_the_mean_gradient_of_two_keys_falls_as_one_over_root_pi_d():
+    """Oracle: E 2p(1 − p) ≈ 2·(density of N(0, 2d) at 0) = 1/√(πd), five standard errors over 4000 seeds."""
+    for d in (64, 256):
+        gradient = softmax_saturation([d], keys=2, seeds=range(4000)).query("not scaled")["gradient"]
+        assert abs(gradient.mean() - (np.pi * d) ** -0.5) < 5 * gradient.std() / 4000**0.5
+        assert gradient.median() < 0.05 * gradient.mean()
+
+
+def test_the_journey_has_the_shapes_that_its_letters_say():
+    """Oracle: every letter replaced by its number, for two sentences of different lengths."""
+    cfg = ModelConfig(depth=2, width=12, heads=3, ffn=20)
+    watch = Recorder()
+    source, target = torch.randn(5, 12), torch.randn(4, 12)
+    Transformer(cfg, Weights(cfg, (0,)), watch)(Sequence(source), Sequence(target))
+    table = journey(watch)
+    numbers = {"n": 5, "m": 4, "d": 12, "H": 3, "f": 20}
+    assert [eval(letters.replace("/", "//"), {}, numbers) for letters in table["letters"]] == list(table["shape"])
+    assert len(table) == 23
+    assert {"encoder, self-attention", "decoder, self-attention", "decoder, cross-attention"} <= set(table["where"])
+
+
 def test_variance_of_a_score_is_d():
     """Oracle: Var(q·k) = d, over 4000 pairs; five standard errors."""
     random = np.random.default_rng(0)
@@ -86,3 +123,17 @@ def test_wrong_arguments_are_answered_in_words(call, message):
     """Oracle: the messages written here."""
     with pytest.raises(ValueError, match=message):
         call()
+
+
+def test_the_figure_has_medians_filled_and_means_open():
+    """Oracle: median, quartiles and mean of the table by pandas."""
+    table = softmax_saturation([8, 64], keys=4, seeds=range(30))
+    fig = figures.softmax_saturation(table)
+    bare = table.query("not scaled").groupby("d")["gradient"]
+    traces = {trace.uid: trace for trace in fig.data}
+    np.testing.assert_allclose(traces["gradient/False"].y, bare.median())
+    np.testing.assert_allclose(traces["gradient/False"].error_y.array, bare.quantile(0.75) - bare.median())
+    np.testing.assert_allclose(traces["gradient/False/mean"].y, bare.mean())
+    assert traces["gradient/False/mean"].marker.symbol == "square-open"
+    assert "in the median" in figures.alt_text(fig)
+    assert len(figures.softmax_saturation(table[table["seed"] == 0]).data) == 4  # one seed has no mean of its own

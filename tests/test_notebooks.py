@@ -1,19 +1,138 @@
-"""Every notebook runs from top to bottom in a kernel of its own."""
+"""Every notebook: how it is written, that it runs from top to bottom in a kernel of its own, and what it then shows."""
 
+import ast
 import functools
+import itertools
+import json
+import re
 from pathlib import Path
 
 import nbformat
 import pytest
 from nbclient import NotebookClient
 
-NOTEBOOKS = sorted((Path(__file__).resolve().parent.parent / "notebooks").glob("*.ipynb"))
+from lntutor.claims import CLAIMS
+
+FOLDER = Path(__file__).resolve().parent.parent / "notebooks"
+NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
+LESSONS = [path for path in NOTEBOOKS if path.stem != "00_start_here"]
+MOST_LINES, MOST_STARTER_LINES = 15, 20  # of a code cell, without blank lines
+SLIDES = {"slide", "subslide", "fragment", "skip", "notes", "-"}
+AFTER = """\
+import json
+
+from lntutor.lesson import page, reveal_all
+
+reveal_all()
+pages = {name: reference() for name, reference in page._ON_PAGE.items()}
+print("MEASURED", json.dumps({name: p._result[1] for name, p in sorted(pages.items()) if hasattr(p, "_result")}))
+"""  # what a reader finds who runs all cells first and guesses after; run behind the last cell
+WIDGET = "application/vnd.jupyter.widget-view+json"
+
+each_notebook = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+each_lesson = pytest.mark.parametrize("path", LESSONS, ids=lambda path: path.stem)
+
+
+def read(path: Path) -> nbformat.NotebookNode:
+    return nbformat.read(path, as_version=4)
+
+
+def markdown(path: Path) -> str:
+    """All prose, without fenced code."""
+    text = "\n\n".join(cell.source for cell in read(path).cells if cell.cell_type == "markdown")
+    return re.sub(r"```.*?```", "", text, flags=re.DOTALL)
+
+
+# How it is written ---------------------------------------------------------------------------------------------
+
+
+@each_notebook
+def test_headings_are_in_order(path):
+    """Oracle: Markdown's headings; a level is never skipped on the way down."""
+    levels = [len(marks) for marks in re.findall(r"^(#+) \S", markdown(path), re.MULTILINE)]
+    assert levels[0] == 1
+    assert levels.count(1) == 1
+    assert all(after <= before + 1 for before, after in itertools.pairwise(levels)), levels
+
+
+@each_notebook
+def test_code_cells_are_small(path):
+    """Oracle: lines that are not blank; the starter of an exercise may have a few more."""
+    for cell in (cell for cell in read(path).cells if cell.cell_type == "code"):
+        lines = [line for line in cell.source.splitlines() if line.strip()]
+        starter = re.search(r"^check\(", cell.source, re.MULTILINE)
+        assert len(lines) <= (MOST_STARTER_LINES if starter else MOST_LINES), cell.source
+
+
+@each_notebook
+def test_it_also_presents(path):
+    """Oracle: the slide types that JupyterLab knows; the title is a slide."""
+    cells = read(path).cells
+    types = [cell.metadata.get("slideshow", {}).get("slide_type", "-") for cell in cells]
+    assert set(types) <= SLIDES
+    assert types[0] == "slide"
+    assert types.count("slide") >= 4
+    assert len({cell.id for cell in cells}) == len(cells)
+
+
+@each_notebook
+def test_nothing_is_loaded_from_elsewhere(path):
+    """Oracle: no address inside an image, a script, a style or code; links for a reader to click are prose."""
+    for cell in read(path).cells:
+        if cell.cell_type == "code":
+            assert "http" not in cell.source
+        else:
+            assert not re.search(r"!\[[^\]]*\]\(\w+:|<(?:img|script|link|iframe)\b|@import", cell.source), cell.source
+
+
+@each_lesson
+def test_a_lesson_opens_and_closes_as_all_do(path):
+    """Oracle: the shape that the course promises."""
+    cells, text = read(path).cells, markdown(path)
+    opening = cells[0].source
+    assert opening.startswith("# ")
+    assert "You will be able to" in opening or "you will be able to" in opening
+    assert re.search(r"\bminutes\b", opening)
+    headings = re.findall(r"^## (.*)$", text, re.MULTILINE)
+    for wanted in ("Exercises", "What we found", "Further reading", "The next question"):
+        assert wanted in headings, wanted
+    assert len(re.findall(r"^### Exercise \d", text, re.MULTILINE)) >= 3
+    assert "!" not in re.sub(r"\$.*?\$|!=|!\[", "", re.sub(r"\$\$.*?\$\$", "", text, flags=re.DOTALL))
+
+
+@each_lesson
+def test_a_lesson_asks_before_it_shows(path):
+    """Oracle: at least three predictions, each under a name of its own."""
+    names = [name for cell in read(path).cells if cell.cell_type == "code" for name in predictions(cell.source)]
+    assert len(names) >= 3
+    assert len(set(names)) == len(names)
+
+
+def predictions(source: str) -> list[str]:
+    """The names under which guesses are stored."""
+    calls = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call)]
+    return [call.args[0].value for call in calls if getattr(call.func, "id", "") == "Predict"]
+
+
+@each_notebook
+def test_folds_are_closed(path):
+    """Oracle: as many ends as beginnings in a cell, and a blank line after the summary, without which Markdown is not
+    rendered inside.
+    """
+    for cell in (cell for cell in read(path).cells if cell.cell_type == "markdown"):
+        assert cell.source.count("<details>") == cell.source.count("</details>") == cell.source.count("<summary>")
+        assert len(re.findall(r"</summary>\n\n", cell.source)) == cell.source.count("</summary>"), cell.source
+
+
+# That it runs --------------------------------------------------------------------------------------------------
 
 
 @functools.cache
-def run_notebook(path: Path) -> list[nbformat.NotebookNode]:
-    """All outputs of the notebook; nothing is written. A cell that raises, raises here."""
-    notebook = nbformat.read(path, as_version=4)
+def run_notebook(path: Path, reveal: bool = True) -> nbformat.NotebookNode:
+    """The notebook with its outputs; nothing is written. A cell that raises, raises here."""
+    notebook = read(path)
+    notebook.cells.append(nbformat.v4.new_code_cell(AFTER))
+    environment = {"LNTUTOR_REVEAL": "1" if reveal else "0", "LNTUTOR_STRICT": "1"}
     client = NotebookClient(
         notebook,
         kernel_name="python3",
@@ -21,27 +140,99 @@ def run_notebook(path: Path) -> list[nbformat.NotebookNode]:
         store_widget_state=False,
         resources={"metadata": {"path": str(path.parent)}},
     )
-    client.execute()
-    return [output for cell in notebook.cells for output in cell.get("outputs", [])]
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in environment.items():
+            patch.setenv(name, value)
+        client.execute()
+    return notebook
+
+
+def outputs(path: Path, reveal: bool = True) -> list[nbformat.NotebookNode]:
+    return [output for cell in run_notebook(path, reveal).cells for output in cell.get("outputs", [])]
 
 
 @pytest.mark.notebook
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-def test_notebook_runs_without_errors_or_warnings(path):
-    """Oracle: the kernel reports no error and nothing on the error stream."""
+@pytest.mark.parametrize("reveal", [True, False], ids=["revealed", "covered"])
+@each_notebook
+def test_notebook_runs_without_errors_or_warnings(path, reveal):
+    """Oracle: the kernel reports no error and nothing on the error stream, with all answers shown and with none."""
     before = path.read_bytes()
-    outputs = run_notebook(path)
-    assert outputs
-    for output in outputs:
+    assert outputs(path, reveal)
+    for output in outputs(path, reveal):
         assert output.output_type != "error"
         assert output.get("name") != "stderr", output.text
     assert path.read_bytes() == before
 
 
 @pytest.mark.notebook
+@pytest.mark.timeout(900)
+@each_notebook
+def test_every_widget_has_a_twin_for_pages_without_a_kernel_and_every_figure_its_words(path):
+    """Oracle: the HTML beside each widget; a figure in it has a text alternative, and no plotly figure stands alone."""
+    figures = 0
+    for output in outputs(path):
+        data = output.get("data", {})
+        assert "application/vnd.plotly.v1+json" not in data
+        if WIDGET not in data:
+            continue
+        for figure in re.findall(r'<figure class="lntutor-static".*?</figure>', data["text/html"], re.DOTALL):
+            figures += 1
+            alt = re.search(r'aria-label="([^"]*)"', figure)[1]
+            assert len(alt) > 40, alt
+            picture = json.loads(re.search(r'<script type="application/json">(.*?)</script>', figure, re.DOTALL)[1])
+            assert picture["data"] or picture["layout"].get("annotations")
+    assert figures >= 3
+
+
+@pytest.mark.notebook
+@pytest.mark.timeout(900)
+@each_lesson
+def test_a_lesson_fills_its_rows_of_the_ledger(path):
+    """Oracle: the claims of its number, each with a verdict, in the table at its end."""
+    number = path.stem[:2]
+    tables = [
+        output.data["text/html"]
+        for output in outputs(path)
+        if "<caption" in output.get("data", {}).get("text/html", "")
+    ]
+    assert tables
+    wanted = sum(claim.notebook == number for claim in CLAIMS.values())
+    assert f"{wanted} of {wanted} measured" in tables[-1]
+
+
+@pytest.mark.notebook
+@pytest.mark.timeout(900)
+@each_notebook
+def test_while_covered_nothing_is_given_away(path):
+    """Oracle: without a guess, the twin of a prediction has no picture and no measurement."""
+    covered = [
+        output.data["text/html"]
+        for output in outputs(path, reveal=False)
+        if "<b>Predict.</b>" in output.get("data", {}).get("text/html", "")
+    ]
+    assert covered
+    for html in covered:
+        assert "lntutor-static" not in html
+        assert "shown after a guess" in html
+
+
+@pytest.mark.notebook
+@pytest.mark.timeout(900)
+@each_notebook
+def test_who_guesses_after_running_all_sees_the_same(path):
+    """Oracle: the measurements of a run in which nothing was covered; a name that a later cell reuses would differ."""
+    found = [
+        [output.text for output in outputs(path, reveal) if output.get("text", "").startswith("MEASURED")]
+        for reveal in (True, False)
+    ]
+    assert found[0] == found[1]
+    assert len(found[0]) == 1
+
+
+@pytest.mark.notebook
 def test_the_first_notebook_says_that_the_environment_works():
     """Oracle: the doctor's lines, run inside a kernel."""
-    printed = "".join(output.get("text", "") for output in run_notebook(NOTEBOOKS[0]))
+    printed = "".join(output.get("text", "") for output in outputs(NOTEBOOKS[0]))
     assert "ok    torch computes" in printed
     assert "FAIL" not in printed

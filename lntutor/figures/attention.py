@@ -9,14 +9,15 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from lntutor.figures.canvas import Canvas, heatmap
-from lntutor.figures.parts import empty, finish, has, log_axis, marks, over_seeds, sentence, spread_words
-from lntutor.figures.style import BLUE, VERMILLION, fixed, number, safe, sizes
+from lntutor.figures.parts import Means, empty, finish, has, log_axis, marks, over_seeds, seed_count, sentence
+from lntutor.figures.style import BLUE, VERMILLION, Sizes, fixed, number, safe, sizes
 
 SEQUENTIAL = [[0, "#FFFFFF"], [0.25, "#C9DFF0"], [0.5, "#7DB2D8"], [0.75, "#2E7FB6"], [1, "#08375F"]]
 SCALED = {
     True: ("with 1/√d", {"color": BLUE, "dash": "solid", "symbol": "circle"}),
     False: ("without", {"color": VERMILLION, "dash": "dash", "symbol": "square"}),
 }
+HOVER = "d = %{x}: %{y:.4g}<extra>%{fullData.name}</extra>"
 LONGEST = 22  # characters of a token that an axis shows; hovering shows all
 
 
@@ -113,32 +114,52 @@ def _entropy_sentence(here: np.ndarray, heads: int, head: int, entropy) -> str:
 
 
 def softmax_saturation(table: pd.DataFrame, *, note: str = "", lecture: bool = False) -> go.Figure:
-    """Entropy of the softmax and norm of its gradient against d, with and without 1/√d."""
+    """Entropy of the softmax and norm of its gradient against d, with and without 1/√d.
+
+    Filled marks are medians, with bars over the middle half of the seeds; open marks are means, which few seeds carry.
+    """
     if has(table, "d", "scaled", "entropy", "gradient"):
         table = table[np.isfinite(table[["entropy", "gradient"]]).all(axis=1)]
     if not has(table, "d", "scaled", "entropy", "gradient"):
         return empty("There are no softmaxes to compare here.", lecture, note)
-    size = sizes(lecture)
+    size, several = sizes(lecture), seed_count(table) > 1
     fig = Canvas(["Entropy (nats)", "Norm of the softmax's gradient"], lecture, gap=0.12)
-    floor = np.inf  # bars reach down to round-off, which would press the means into a corner
+    floor = np.inf  # bars reach down to round-off, which would press the marks into a corner
     for column, what in enumerate(("entropy", "gradient"), 1):
         for scaled, (name, style) in SCALED.items():
             rows = table[table["scaled"].astype(bool) == scaled]
-            means = over_seeds(rows["d"].to_numpy(), rows[what].to_numpy(float))
-            floor = min([floor, *(means.mean / 10)]) if what == "gradient" else floor
+            at, values = rows["d"].to_numpy(), rows[what].to_numpy(float)
+            middle, means = _middle(at, values), over_seeds(at, values)
+            if what == "gradient":
+                floor = min([floor, *(middle.mean[middle.mean > 0] / 3), *(means.mean / 3)])
             more = {"legendgroup": name, "showlegend": column == 1, "uid": f"{what}/{scaled}"}
-            hover = "d = %{x}: %{y:.4g}<extra>%{fullData.name}</extra>"
-            fig.add_trace(marks(means, style, size, joined=True, name=name, hovertemplate=hover, **more), 1, column)
-    fig.update_xaxes(type="log", title=f"d<br>({spread_words(table)})", **_powers(table["d"]))
+            fig.add_trace(marks(middle, style, size, joined=True, name=name, hovertemplate=HOVER, **more), 1, column)
+            if several:
+                fig.add_trace(_open_marks(means, style, f"{name}, mean", size, more), 1, column)
+    words = f"median and middle half of {seed_count(table)} seeds; open: mean" if several else "one seed"
+    fig.update_xaxes(type="log", title=f"d<br>({words})", **_powers(table["d"]))
     fig.update_yaxes(rangemode="tozero", col=1)
     fig.update_yaxes(**log_axis(table["gradient"].clip(lower=floor)), col=2)
     title = _saturation(table)
     alt = sentence(
         f"Two line plots against d, {table['d'].min()} to {table['d'].max()}, log axis: entropy in nats of the softmax "
-        f"and norm of its gradient on a log axis, {spread_words(table)}",
+        f"and norm of its gradient on a log axis, {words}",
         title,
     )
     return finish(fig, title, alt, lecture=lecture, note=note)
+
+
+def _middle(at: np.ndarray, values: np.ndarray) -> Means:
+    """Median and quartiles at each place, in the fields of `Means`."""
+    places = np.unique(at)
+    quartiles = [np.quantile(values[at == place], (0.5, 0.25, 0.75)) for place in places]
+    return Means(places, *np.reshape(quartiles, (-1, 3)).T)
+
+
+def _open_marks(means: Means, style: dict[str, str], name: str, size: Sizes, more: dict) -> dict:
+    """Means as open marks on a dotted line, without bars."""
+    dotted = marks(means, {**style, "dash": "dot"}, size, joined=True, hollow=True, name=name, hovertemplate=HOVER)
+    return {key: value for key, value in dotted.items() if key != "error_y"} | more | {"uid": f"{more['uid']}/mean"}
 
 
 def _powers(values: pd.Series) -> dict:
@@ -150,13 +171,17 @@ def _powers(values: pd.Series) -> dict:
 
 def _saturation(table: pd.DataFrame) -> str:
     largest = table["d"].max()
-    last = table[table["d"] == largest].groupby("scaled")[["entropy", "gradient"]].mean()
+    last = table[table["d"] == largest].groupby("scaled")[["entropy", "gradient"]].agg(["mean", "median"])
     if len(last) < 2:
         which = "with" if bool(last.index[0]) else "without"
-        return f"At d = {largest}, {which} 1/√d: entropy {fixed(last['entropy'].iloc[0])} nats"
+        return f"At d = {largest}, {which} 1/√d: entropy {fixed(last['entropy', 'mean'].iloc[0])} nats"
     bare, scaled = last.loc[False], last.loc[True]
-    share = 100 * bare["gradient"] / scaled["gradient"] if scaled["gradient"] else float("nan")
+    share = {
+        of: 100 * bare["gradient", of] / scaled["gradient", of] if scaled["gradient", of] else float("nan")
+        for of in ("mean", "median")
+    }
     return (
-        f"At d = {largest} without 1/√d: entropy {fixed(bare['entropy'])} nats instead of {fixed(scaled['entropy'])}, "
-        f"gradient {number(share, 2)} % of the scaled one"
+        f"At d = {largest} without 1/√d: entropy {fixed(bare['entropy', 'mean'])} nats instead of "
+        f"{fixed(scaled['entropy', 'mean'])}, gradient {number(share['mean'], 2)} % of the scaled one in the mean, "
+        f"{number(share['median'], 2)} % in the median"
     )

@@ -53,9 +53,10 @@ def block_diagram(
     height = (top + 0.45) * unit + 20
     words = {n: _words(n, placement) for n in graph.nodes}
     steps = "; ".join(f"{words[n]} reads {' and '.join(words[m] for m in n.inputs)}" for n in graph.nodes if n.inputs)
-    alt = sentence(f"Block diagram, layer {layer} of {depth} in the {side}, from the input up", title, steps)
+    note = _source(placement)
+    alt = sentence(f"Block diagram, layer {layer} of {depth} in the {side}, from the input up", title, steps, note)
     meta = {"alt": alt, "edges": [[e.source.name, e.target.name] for e in graph.edges]}
-    return finish(fig, title, alt, lecture=lecture, height=height / size.tall, meta=meta)
+    return finish(fig, title, alt, lecture=lecture, note=note, height=height / size.tall, meta=meta)
 
 
 def _title(placement: Placement, graph: Graph, side: str) -> str:
@@ -66,6 +67,11 @@ def _title(placement: Placement, graph: Graph, side: str) -> str:
         else f"every path through the layer meets {'a norm' if norms == 1 else f'{norms} norms'}"
     )
     return f"{safe(placement.label)}, {side}: {path}\n{safe(placement.formula)}"
+
+
+def _source(placement: Placement) -> str:
+    """Whose placement it is, and since when."""
+    return f"Since {placement.year}: {placement.reference}" if placement.year else placement.reference
 
 
 def _words(node: Node, placement: Placement) -> str:

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
-from lntutor.figures.canvas import Canvas, scatter
+from lntutor.figures.canvas import Canvas, heatmap, scatter
 from lntutor.figures.parts import drawable, empty, finish, has, listed, log_axis, ring, sentence
 from lntutor.figures.scaling import slope
 from lntutor.figures.style import (
@@ -19,6 +19,7 @@ from lntutor.figures.style import (
     INK,
     ORANGE,
     PURPLE,
+    SKY,
     VERMILLION,
     fixed,
     number,
@@ -74,6 +75,56 @@ def layer_norm_before_after(
     return finish(fig, title, f"{alt} {'; '.join(stats)}.", lecture=lecture, note=note)
 
 
+def norm_reach(
+    reaches: Mapping[str, np.ndarray], *, place: tuple[int, int, int] = (0, 0, 0), note: str = "", lecture: bool = False
+) -> go.Figure:
+    """Which numbers of a (sentence, token, feature) tensor the output at `place` depends on, a panel for each norm."""
+    reaches = {str(name): np.asarray(reach, bool) for name, reach in reaches.items()}
+    if not reaches:
+        return empty("There is no norm to look at here.", lecture, note)
+    sentences, tokens, d = next(iter(reaches.values())).shape
+    size, fig = sizes(lecture), Canvas([safe(name) for name in reaches], lecture, shared="xy")
+    rows = [f"sentence {s + 1}, token {t + 1}" for s in range(sentences) for t in range(tokens)]
+    here = ring([place[2] + 1], [rows[place[0] * tokens + place[1]]], size, "this output")
+    for i, reach in enumerate(reaches.values()):
+        fig.add_trace(_reach_cells(reach.reshape(-1, d), rows, f"reach/{i}", size.small), col=i + 1)
+        fig.add_trace({**here, "uid": f"place/{i}", "legendgroup": "place", "showlegend": i == 0}, col=i + 1)
+    fig.update_xaxes(title="Feature", tickvals=_whole(d), showgrid=False, showline=False, ticks="")
+    fig.update_yaxes(autorange="reversed", showgrid=False, showline=False, ticks="")
+    counts = [(safe(name), float(reach.sum())) for name, reach in reaches.items()]
+    title = f"One output number depends on so many of the {sentences * tokens * d} inputs: {listed(counts, number)}"
+    whose = f"sentence {place[0] + 1}, token {place[1] + 1}, feature {place[2] + 1}"
+    alt = sentence(f"A grid for each norm, a row a token, a column a feature; dots mark what {whose} depends on", title)
+    which = [f"{name}: {_reached(reach)}" for name, reach in reaches.items()]
+    return finish(fig, title, f"{alt} {'; '.join(which)}.", lecture=lecture, note=note, height=70 + 34 * len(rows))
+
+
+def _reach_cells(reach: np.ndarray, rows: list[str], uid: str, text_size: int) -> dict:
+    """Cells that are reached are coloured, and have a dot for those who see no colour."""
+    return heatmap(
+        z=reach.astype(int).tolist(),
+        x=list(range(1, reach.shape[1] + 1)),
+        y=rows,
+        zmin=0,
+        zmax=1,
+        colorscale=[[0, "#F1F1F1"], [1, SKY]],
+        showscale=False,
+        xgap=2,
+        ygap=2,
+        uid=uid,
+        text=[["●" if cell else "" for cell in row] for row in reach],
+        texttemplate="%{text}",
+        textfont={"size": text_size, "color": INK},
+        hovertemplate="%{y}, feature %{x}<extra></extra>",
+    )
+
+
+def _reached(reach: np.ndarray) -> str:
+    """Over what a norm runs, as far as its reach tells."""
+    kinds = zip(("sentences", "tokens", "features"), np.nonzero(reach), strict=True)
+    return ", ".join(f"{name} {', '.join(str(i + 1) for i in sorted(set(found)))}" for name, found in kinds)
+
+
 def _whole(count: int) -> list[int]:
     step = -(-count // 16)
     return list(range(1, count + 1, step))
@@ -84,6 +135,36 @@ def _variances(series: dict[str, np.ndarray]) -> str:
     if not others:
         return f"The vector has mean {fixed(series[first].mean())} and variance {fixed(series[first].var())}"
     return "Output variance: " + listed([(safe(name), float(series[name].var())) for name in others], fixed, most=5)
+
+
+def gradient_through_norm(
+    start: tuple[np.ndarray, np.ndarray],
+    now: tuple[np.ndarray, np.ndarray],
+    k: float,
+    *,
+    note: str = "",
+    lecture: bool = False,
+) -> go.Figure:
+    """(LN(x), ∂L/∂x) where x went in, and the same where kx went in: what goes forward and what comes back."""
+    size = sizes(lecture)
+    fig = Canvas(["forward: the output of LN", "backward: the gradient of its input"], lecture, gap=0.12)
+    looks = [(start, "k = 1", GREY, "circle-open", 1.7), (now, f"k = {number(k)}", BLUE, "square", 1)]
+    for pair, name, colour, symbol, scale in looks:
+        mark = {"symbol": symbol, "color": colour, "size": size.marker * scale, "line": {"width": size.thin}}
+        for column, y in enumerate(pair, 1):
+            dots = {"x": list(range(1, len(y) + 1)), "y": np.asarray(y, float).tolist(), "uid": f"{symbol}/{column}"}
+            more = {"name": name, "legendgroup": symbol, "showlegend": column == 1}
+            fig.add_trace(scatter(mode="markers", marker=mark, hovertemplate="%{y:.4g}", **dots, **more), col=column)
+    fig.update_xaxes(title="Coordinate", tickvals=_whole(len(start[0])), showgrid=False)
+    fig.update_yaxes(zeroline=True, zerolinecolor=INK, zerolinewidth=1)
+    lengths = [[float(np.linalg.norm(y)) for y in pair] for pair in (start, now)]
+    forward, backward = (b / a for a, b in zip(*lengths, strict=True))
+    title = f"x times {number(k)}: the output is {fixed(forward)}× as large, the gradient {number(backward)}×"
+    words = [
+        f"{look[1]}: output {number(a)}, gradient {number(b)}" for look, (a, b) in zip(looks, lengths, strict=True)
+    ]
+    alt = sentence("Two panels of points, one for each coordinate: the output of LN, the gradient of its input", title)
+    return finish(fig, title, f"{alt} Lengths: {'; '.join(words)}.", lecture=lecture, note=note)
 
 
 def jacobian_spectrum(table: pd.DataFrame, *, note: str = "", lecture: bool = False) -> go.Figure:
