@@ -35,6 +35,7 @@ DRAW_STATIC = """
         figure.querySelector("p").hidden = true
         const plot = figure.appendChild(document.createElement("div"))
         const layout = { ...picture.layout, height: picture.height }
+        for (const trace of picture.data) if (trace.uid) trace.uid = trace.uid.replaceAll("/", "_2f")
         Plotly.newPlot(plot, picture.data, layout, { responsive: true, displaylogo: false })
     }
 """

@@ -198,6 +198,24 @@ def test_the_next_step_of_a_slider_is_measured_ahead(monkeypatch, name, moves, f
         assert same(e.figure, type(e)(**e.state()).figure)
 
 
+def test_what_was_drawn_ahead_has_the_pins_of_now(monkeypatch):
+    """Oracle: an explorer with the same pin that looked nowhere."""
+    monkeypatch.setattr(base, "QUICK", 60)
+    pictures = []
+    for look in (True, False):
+        e = SignalExplorer(width=32, tokens=2, seeds=1, placements=["post"])
+        e.controls["depth"].value = 3
+        if look:
+            e.look_ahead()
+        e.pin()
+        e.controls["depth"].value = 2
+        pictures.append(e.figure.to_json())
+        e.reset()
+        e.controls["depth"].value = 5
+        assert not any(trace.uid.startswith("pin") for trace in e.figure.data)
+    assert pictures[0] == pictures[1]
+
+
 def test_a_slow_explorer_does_not_look_ahead(monkeypatch):
     """Oracle: nothing is measured where a step takes longer than QUICK."""
     monkeypatch.setattr(base, "QUICK", 0)

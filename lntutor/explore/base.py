@@ -48,6 +48,7 @@ class Explorer(w.VBox):
         self._known: OrderedDict[tuple, Any] = OrderedDict()
         self._next: dict[str, Any] = {}  # what the moving slider would be set to next
         self._ahead: dict[str, Any] | None = None  # the state that is being measured ahead
+        self._drawn: tuple = ()  # its key, what was pinned, and its figure
         self._took = 0.0
         self._quiet = False
         self.error: Exception | None = None
@@ -175,8 +176,10 @@ class Explorer(w.VBox):
         if not self._next or self._took > QUICK or not self._lock.acquire(blocking=False):
             return
         try:
-            self._ahead = {**self.state(), **self._next}
-            self._tables(self._ahead, quick=True)
+            self._ahead = state = {**self.state(), **self._next}
+            pinned = list(self.pinned)
+            figure = self.draw(state, self._tables(state, quick=True), pinned)
+            self._drawn = self._key(state, quick=True), _identities(pinned), figure
         except Exception:
             pass  # nobody asked for this; it is said when the reader gets there
         finally:
@@ -203,10 +206,14 @@ class Explorer(w.VBox):
         for timer in self._timers:
             timer.cancel()
 
-    def _tables(self, state: dict[str, Any], quick: bool) -> Any:
-        """What `measure` gives; it depends on nothing but the state and the rules that it names."""
+    def _key(self, state: dict[str, Any], quick: bool) -> tuple:
+        """All that a measurement depends on: the controls, and the rules that they name."""
         rules = tuple(PLACEMENTS.get(key) for key in state.get("placements", ()))
-        key = (quick, rules, *(tuple(v) if isinstance(v, list) else v for v in state.values()))
+        return quick, rules, *(tuple(v) if isinstance(v, list) else v for v in state.values())
+
+    def _tables(self, state: dict[str, Any], quick: bool) -> Any:
+        """What `measure` gives, remembered."""
+        key = self._key(state, quick)
         if key not in self._known:
             started = time.perf_counter()
             self._known[key] = self.measure(state, quick)
@@ -233,8 +240,8 @@ class Explorer(w.VBox):
         state, started = self.state(), time.perf_counter()
         try:
             tables = self._tables(state, quick)
-            figure = self.draw(state, tables, self.pinned)
-            self.plot.show(figure)
+            ahead = self._drawn[:2] == (self._key(state, quick), _identities(self.pinned))
+            self.plot.show(self._drawn[2] if ahead else self.draw(state, tables, self.pinned))
             self.tables, self.error = tables, None
             self._say(f"{html.escape(self.label(state))} · {1e3 * (time.perf_counter() - started):.0f} ms")
             self._fill_table()
@@ -362,6 +369,11 @@ def _grid(controls: list[w.Widget]) -> w.GridBox:
             control.layout.grid_area = "auto / 1 / auto / -1"
     columns = "repeat(auto-fill, minmax(270px, 1fr))"
     return w.GridBox(controls, layout=w.Layout(grid_template_columns=columns, width="100%"))
+
+
+def _identities(pinned: list[tuple[str, Any]]) -> tuple[int, ...]:
+    """Which tables are pinned."""
+    return tuple(id(tables) for _, tables in pinned)
 
 
 def _step_after(change) -> Any:

@@ -1,4 +1,4 @@
-"""How the last layer's gradient changes with depth and with width, on log axes with slopes."""
+"""How gradients change with depth, with width and from setting to setting, on log axes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
-from lntutor.figures.canvas import Canvas
+from lntutor.figures.canvas import Canvas, scatter
+from lntutor.figures.layers import LAYER_TITLE
 from lntutor.figures.parts import (
     SIDES,
     curve_name,
@@ -29,7 +30,18 @@ from lntutor.figures.parts import (
     theory_line,
     within,
 )
-from lntutor.figures.style import Sizes, fixed, number, parameter_name, placement_label, placement_style, sizes
+from lntutor.figures.style import (
+    INK,
+    Sizes,
+    fixed,
+    number,
+    parameter_name,
+    placement_label,
+    placement_style,
+    safe,
+    sizes,
+    wrapped,
+)
 
 Pinned = Iterable[tuple[str, pd.DataFrame]]
 
@@ -60,6 +72,68 @@ def gradient_by_width(
 ) -> go.Figure:
     """The last layer's ‖∂L/∂W‖ against the width; `width` is ringed. Its size is set by the loss's head."""
     return _scaling(measured, theory, "width", parameter, width, pinned, note, lecture)
+
+
+def values_by_row(
+    measured: pd.DataFrame,
+    *,
+    row: str,
+    what: str,
+    line: float | None = 1.0,
+    note: str = "",
+    lecture: bool = False,
+) -> go.Figure:
+    """A positive quantity in several settings or layers, a row each, with its spread and a line to compare with.
+
+    Rows that are words stand in the table's order, the first on top; numbers stand as layers do, the least at the
+    bottom. Columns of the table: placement, seed, value and the one named by `row`.
+    """
+    rows, hidden = drawable(measured if has(measured, row, "placement", "value") else None, positive=True)
+    if not len(rows):
+        return empty(f"There is nothing to show by {row}.", lecture, note)
+    fig, size = Canvas([""], lecture), sizes(lecture)
+    names = _row_order(rows[row])
+    placed = rows.assign(place=rows[row].map({name: i for i, name in enumerate(names)})).drop(
+        columns="block", errors="ignore"
+    )
+    drawn = curves(placed, "place")
+    for i, (key, _, means) in enumerate(drawn):
+        shifted = means._replace(at=means.at + 0.16 * ((len(drawn) - 1) / 2 - i))  # beside each other, not over
+        fig.add_trace(
+            marks(
+                shifted, placement_style(key), size, upright=True, name=placement_label(key), uid=f"measured/{key}",
+                hovertemplate="%{x:.4g}<extra>%{fullData.name}</extra>",
+            )
+        )  # fmt: skip
+    if line is not None:
+        more = {"mode": "lines", "line": {"color": INK, "width": size.thin, "dash": "dot"}, "hoverinfo": "skip"}
+        fig.add_trace(scatter(x=[line] * 2, y=[-0.5, len(names) - 0.5], name=number(line), uid="line", **more))
+    every = [*rows["value"], *([line] if line is not None else [])]
+    fig.update_xaxes(title=f"{safe(what)}<br>({spread_words(rows)})", **log_axis(every, room=9))
+    ticks = {"tickvals": list(range(len(names))), "ticktext": [wrapped(safe(name), 34) for name in names]}
+    fig.update_yaxes(range=[-0.6, len(names) - 0.4], title=LAYER_TITLE if row == "layer" else "", **ticks)
+    title, words = _row_finding(drawn, names, what)
+    kind = f"Dot plot, one row for each {row}. Horizontal axis: {what}, logarithmic, {spread_words(rows)}"
+    alt = sentence(kind, title, words, left_out(hidden))
+    return finish(fig, title, alt, lecture=lecture, note=note, height=max(200, 90 + 42 * len(names)))
+
+
+def _row_order(values: pd.Series) -> list:
+    """The rows from the bottom up."""
+    names = list(dict.fromkeys(values))
+    return sorted(names) if pd.api.types.is_numeric_dtype(values) else names[::-1]
+
+
+def _row_finding(drawn: list, names: list, what: str) -> tuple[str, str]:
+    """The least and the greatest row of every placement, and all rows in words."""
+    spans, words = [], []
+    for key, _, means in drawn:
+        low, high = int(np.argmin(means.mean)), int(np.argmax(means.mean))
+        label = placement_label(key)
+        values = [number(v) for v in means.mean]
+        spans.append(f"{label} {values[low]}" + (f" to {values[high]}" if values[low] != values[high] else ""))
+        words.append(f"{label}: " + ", ".join(f"{v} ({safe(names[i])})" for v, i in zip(values, means.at, strict=True)))
+    return f"{safe(what)}: {'; '.join(spans)}", "; ".join(words)
 
 
 def slope(x: Iterable[float], y: Iterable[float]) -> float | None:
