@@ -27,9 +27,13 @@ def find_notebook(name: str = START, root: Path = ROOT) -> Path:
 
 
 def lab_environment(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """The variables that let JupyterLab find our defaults; the user's own settings still win."""
+    """The variables that let JupyterLab find our defaults; the user's own settings still win.
+
+    One thread: with small matrices, and a browser and a server beside the kernel, more wait for each other.
+    """
     paths = [str(CONFIG), environ.get("JUPYTER_CONFIG_PATH", "")]
-    return {"JUPYTER_CONFIG_PATH": os.pathsep.join(filter(None, paths))}
+    threads = environ.get("OMP_NUM_THREADS", "1")
+    return {"JUPYTER_CONFIG_PATH": os.pathsep.join(filter(None, paths)), "OMP_NUM_THREADS": threads}
 
 
 def lab_arguments(notebook: Path, *, port: int = 8888, browser: bool = True, root: Path = ROOT) -> list[str]:

@@ -18,5 +18,6 @@ def own_notes(tmp_path_factory):
 
 @pytest.fixture(autouse=True, scope="session")
 def one_thread():
-    """Small matrices on a busy machine: more threads wait for each other."""
+    """Small matrices on a busy machine: more threads wait for each other, here and in the kernels that tests start."""
     torch.set_num_threads(1)
+    os.environ["OMP_NUM_THREADS"] = "1"

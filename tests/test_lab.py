@@ -50,3 +50,9 @@ def test_a_config_path_of_the_user_is_kept():
     both = lab.lab_environment({"JUPYTER_CONFIG_PATH": "mine"})["JUPYTER_CONFIG_PATH"]
     assert both.endswith("mine")
     assert str(lab.CONFIG) in both
+
+
+def test_a_kernel_has_one_thread_unless_the_user_says_otherwise():
+    """Oracle: the variable that torch reads."""
+    assert lab.lab_environment({})["OMP_NUM_THREADS"] == "1"
+    assert lab.lab_environment({"OMP_NUM_THREADS": "4"})["OMP_NUM_THREADS"] == "4"

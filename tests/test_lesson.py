@@ -223,7 +223,7 @@ def test_a_value_is_drawn_beside_the_guess(measured):
     plot = next(child for child in predict._shown.children if hasattr(child, "figure"))
     traces = {trace.name: (trace.x[0], trace.marker.symbol) for trace in plot.figure.data}
     assert traces == {"measured": (2.5, "circle"), "your guess": (4.0, "diamond-open")}
-    assert plot.alt == "You guessed 4 nats; measured: 2.5 nats."
+    assert plot.alt == "Marks on a line from 0 to 10. You guessed 4 nats; measured: 2.5 nats."
     go.Figure(plot.figure.to_dict())  # plotly checks every value
 
 

@@ -8,7 +8,7 @@ import pytest
 from tests.browser.jupyter import ROOT, SECONDS, Notebook, Server, jupyterlab, project_command, voila
 
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
-STEP = 800  # pixels from one picture to the next
+STEP = 2000  # pixels of the notebook in one picture
 LOOK = """() => {
     const seen = []
     for (const plot of document.querySelectorAll('.lntutor-live')) {
@@ -90,9 +90,10 @@ def wait_for_plots(notebook: Notebook, least: int = 3) -> None:
 
 def picture_all(notebook: Notebook, name: str) -> None:
     """Pictures from top to bottom, for people to look at."""
+    notebook.page.set_viewport_size({"width": 1280, "height": STEP + 200})
     notebook.page.evaluate(SCROLL, 0)
     for number in range(40):
-        notebook.page.wait_for_timeout(250)
+        notebook.page.wait_for_timeout(300)
         notebook.screenshot(f"{name}_{number:02d}")
         if not notebook.page.evaluate(SCROLL, STEP):
             return
