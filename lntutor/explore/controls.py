@@ -130,7 +130,8 @@ def both(tables: dict) -> pd.DataFrame:
 
 def model_label(state: dict) -> str:
     """What the model controls say, in a few words."""
+    tokens = "1 token" if state["tokens"] == 1 else f"{state['tokens']} tokens"
     return (
         f"{', '.join(state['placements'])}: {state['stack']}, depth {state['depth']}, width {state['width']}, "
-        f"{state['tokens']} tokens, {state['attention']} attention, {state['init']} init"
+        f"{tokens}, {state['attention']} attention, {state['init']} init"
     )
