@@ -59,7 +59,7 @@ _CLAIMS = [
     ("talk.linear", TALK, "slide Assumptions made for Theorem 1", "03",
      "With W_Q = W_K = 0 attention reduces to a linear layer."),
     ("talk.proposal", TALK, "slide Main Contribution", "03",
-     "Moving LN into the residual branch is the paper's proposal."),
+     "Changing the location of LN is the paper's proposal (read here as: Pre-LN is new)."),
     # 04_mean_field
     ("theorem1.post", PAPER, "Theorem 1", "04",
      "Post-LN: the last layer's gradient ‖∂L/∂W_2‖_F is at most O(d√(ln d)), whatever the depth."),
@@ -70,7 +70,7 @@ _CLAIMS = [
     ("definition1.bounded", PAPER, "Definition 1 and the remark after it", "04",
      "In real models ‖x‖² is (ε, δ)-bounded with ε = 0.1 and δ = 0.125."),
     ("talk.explodes", TALK, "slide Criticisms of Theorem 1", "04",
-     "The gradient of Post-LN explodes: its norm increases."),
+     "The gradient of Post-LN explodes: its norm increases (read here: with depth)."),
     # 05_gradients
     ("figure3.decoder", PAPER, "Figure 3a, b", "05",
      "Post-LN, 6-6, at initialisation: the gradient grows towards the output, about 21 times from layer 1 to layer 6 "

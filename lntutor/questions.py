@@ -144,7 +144,7 @@ INVENTORY = (
             ),
             Choice(
                 "both are about the learning rate",
-                "At the first step m/√v is ±1 wherever there is a gradient (notebook 07).",
+                "At the first step m/√v is ±1 wherever there is a gradient (notebook 05).",
             ),
         ),
     ),

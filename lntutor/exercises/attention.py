@@ -181,7 +181,7 @@ MULTI_HEAD = Exercise(
     reference=_multi_head,
     shows="One reshape gives every head its own slice of the features, and your result equals attention run head by "
     "head: heads cost no extra arithmetic.",
-    hint="Hint 1 follows one token's features through the reshape; Hint 2 has the four shapes.",
+    hint="Hint 1 follows one token's features through the reshape; Hint 2 has the shape after each step.",
     inputs=(_heads(2, 4, 2), _heads(1, 4, 2), _heads(3, 6, 1), _heads(5, 12, 3), _heads(6, 16, 4)),
     mistakes=(
         Mistake(

@@ -234,8 +234,8 @@ WHY_DECODER = Exercise(
         ),
         Mistake(
             "the norm alone",
-            "The encoder's LNs divide by the same √1.5 in every layer, and it is flat: the FFN's branch returns 3/2 of "
-            "the squared gradient, and 2/3 · 3/2 = 1.",
+            "The encoder's LNs divide by the same √1.5 in every layer, and it is flat: skip and FFN branch "
+            "together give back 3/2 of the squared gradient, and 2/3 · 3/2 = 1.",
             ("d", "(d)"),
         ),
     ),

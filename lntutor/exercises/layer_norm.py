@@ -71,7 +71,7 @@ LAYER_NORM = Exercise(
     reference=_layer_norm,
     shows="Your layer normalization equals torch's on tensors of several shapes, and turns [1, 0, 0, 0] into "
     "[1.732, −0.577, −0.577, −0.577]. Each token is normalised on its own, over its features.",
-    hint="Hint 1 has the four steps in order; Hint 2 has the shape after each.",
+    hint="Hint 1 has the steps in order; Hint 2 has the shapes.",
     inputs=(_example, _batch(2, 3, 8, 1e-5), _batch(3, 2, 5, 0.5)),
     mistakes=(
         Mistake(

@@ -298,7 +298,8 @@ LAST_LAYER_BOUND = Exercise(
         ),
         Mistake(
             "one row of entries",
-            "You summed over p or over q, not over both: the matrix has d·d entries, and the proof bounds each.",
+            "You summed over rows or over columns, not over both: the matrix has d·d entries, and the proof bounds "
+            "each.",
             (_bound(entries=_same),),
         ),
         Mistake(

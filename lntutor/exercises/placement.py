@@ -205,7 +205,7 @@ PRE_GROWTH = Exercise(
     reference=_pre_growth,
     shows="Your formula equals the mean-field prediction for the encoder and for a decoder with cross-attention. It "
     "is a sum, not a product, because every branch reads a stream that was normalised first.",
-    hint="Hint 1 lists what each sub-layer adds; Hint 2 says how the additions combine.",
+    hint="Hint 1 asks what each branch adds; Hint 2 says how the additions combine.",
     inputs=(lambda random: (1, 1), lambda random: (0, 1), _some(1), _some(2)),
     mistakes=(
         Mistake(
@@ -313,7 +313,7 @@ WHICH_PLACEMENT = Exercise(
                "res-postnorm", "reordered norm", "Res-Post-LN (res_post)"),
     shows="The norm reads the branch and the skip passes everything: Res-Post-LN, of Swin v2 and OLMo 2. Code with "
     "this line is often called Post-LN; its stream grows, and Post-LN's does not.",
-    hint="Hint 1 says where to look in the code; Hint 2 has a measurement that decides.",
+    hint="Hint 1 says where to look in the code; Hint 2 has a measurement that rules Post-LN out.",
     mistakes=(
         Mistake(
             "believes the comment",
