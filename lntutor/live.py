@@ -89,9 +89,29 @@ def library() -> bytes:
     return gzip.compress(get_plotlyjs().encode(), compresslevel=1)
 
 
+class Pictured:
+    """A widget of one figure: the figure, its words, and its twin for pages without a kernel."""
+
+    _figure: go.Figure
+    _alt: str
+
+    @property
+    def figure(self) -> go.Figure:
+        """The figure on screen."""
+        return self._figure
+
+    @property
+    def alt(self) -> str:
+        """What a screen reader says of it."""
+        return self._alt
+
+    def _repr_mimebundle_(self, **options):
+        return with_twin(super()._repr_mimebundle_(**options), static_twin(self.figure, self.alt))
+
+
 if AnyWidget:
 
-    class LivePlot(AnyWidget):
+    class LivePlot(Pictured, AnyWidget):
         """A go.Figure in the page; `show` puts another in its place, and the reader's zoom stays.
 
         It is as wide as its cell or box, and as high as `height`, the figure's `layout.height` or 420 pixels say. Zoom
@@ -122,16 +142,6 @@ if AnyWidget:
             """Draw this figure in place of the last, in one message."""
             self.picture = self._encoded(figure, alt)
 
-        @property
-        def figure(self) -> go.Figure:
-            """The figure on screen."""
-            return self._figure
-
-        @property
-        def alt(self) -> str:
-            """What a screen reader says of it."""
-            return self._alt
-
         def download_png(self, name: str = "figure.png") -> None:
             """Have the page save what it shows, at twice the resolution of the screen."""
             self.send({"type": "png", "name": Path(name).with_suffix(".png").name})
@@ -143,9 +153,6 @@ if AnyWidget:
         def copy(self, text: str) -> None:
             """Have the page put this text on the clipboard, where the browser lets it."""
             self.send({"type": "copy", "text": text})
-
-        def _repr_mimebundle_(self, **options):
-            return with_twin(super()._repr_mimebundle_(**options), static_twin(self.figure, self.alt))
 
         def _encoded(self, figure: go.Figure, alt: str) -> str:
             self._figure, self._alt = check(figure), alt or text_alternative(figure)
@@ -159,7 +166,7 @@ if AnyWidget:
                 SERVED[page] = time.monotonic()
 
 
-class PlainPlot(ipywidgets.VBox):
+class PlainPlot(Pictured, ipywidgets.VBox):
     """The same without anywidget: an output area that draws every figure anew, and a sentence why."""
 
     def __init__(self, figure: go.Figure, *, alt: str = "", height: int | None = None):
@@ -183,19 +190,6 @@ class PlainPlot(ipywidgets.VBox):
             "text/plain": self._alt,
         }
         self._output.outputs = ({"output_type": "display_data", "data": data, "metadata": {}},)
-
-    def _repr_mimebundle_(self, **options):
-        return with_twin(super()._repr_mimebundle_(**options), static_twin(self.figure, self.alt))
-
-    @property
-    def figure(self) -> go.Figure:
-        """The figure on screen."""
-        return self._figure
-
-    @property
-    def alt(self) -> str:
-        """The figure in words."""
-        return self._alt
 
     def download_png(self, name: str = "figure.png") -> None:
         """Nothing: the camera button over the plot saves it."""

@@ -21,3 +21,13 @@ def one_thread():
     """Small matrices on a busy machine: more threads wait for each other, here and in the kernels that tests start."""
     torch.set_num_threads(1)
     os.environ["OMP_NUM_THREADS"] = "1"
+
+
+@pytest.fixture
+def no_pause(monkeypatch):
+    """For explorers: nothing happens in the background, and an error in a callback fails the test."""
+    from lntutor.explore import base
+
+    monkeypatch.setattr(base, "PAUSE", 3600)
+    monkeypatch.setattr(base, "SOON", 3600)
+    monkeypatch.setenv(base.STRICT, "1")

@@ -19,12 +19,7 @@ SMALL = {"depth": 2, "width": 32, "tokens": 4, "seeds": 2}  # one control at a t
 SENTENCES = ["one", "to be or not to be", "<b>bold</b> & <script>alert(1)</script>", "ümläut 漢字 🙂"]
 
 
-@pytest.fixture(autouse=True)
-def no_pause(monkeypatch):
-    """Nothing happens in the background, and an error in a callback fails the test."""
-    monkeypatch.setattr(base, "PAUSE", 3600)
-    monkeypatch.setattr(base, "SOON", 3600)
-    monkeypatch.setenv(base.STRICT, "1")
+pytestmark = pytest.mark.usefixtures("no_pause")
 
 
 def values_of(control) -> list:

@@ -4,17 +4,11 @@ import pytest
 
 import lntutor as ln
 from lntutor import figures
-from lntutor.explore import PlacementExplorer, base
+from lntutor.explore import PlacementExplorer
 from lntutor.explore.placement import PLACES
 from lntutor.placements import At, blocks, draw
 
-
-@pytest.fixture(autouse=True)
-def no_pause(monkeypatch):
-    """Nothing happens in the background, and an error in a callback fails the test."""
-    monkeypatch.setattr(base, "PAUSE", 3600)
-    monkeypatch.setattr(base, "SOON", 3600)
-    monkeypatch.setenv(base.STRICT, "1")
+pytestmark = pytest.mark.usefixtures("no_pause")
 
 
 def title(e: PlacementExplorer) -> str:

@@ -10,7 +10,7 @@ import pytest
 import lntutor as ln
 from lntutor import figures
 from lntutor.boundedness import last_norm_inputs
-from lntutor.explore import BoundednessExplorer, TheoremExplorer, base
+from lntutor.explore import BoundednessExplorer, TheoremExplorer
 from lntutor.explore.theorem import closed_form, probe
 
 SMALL = {
@@ -19,12 +19,7 @@ SMALL = {
 }
 
 
-@pytest.fixture(autouse=True)
-def no_pause(monkeypatch):
-    """Nothing happens in the background, and an error in a callback fails the test."""
-    monkeypatch.setattr(base, "PAUSE", 3600)
-    monkeypatch.setattr(base, "SOON", 3600)
-    monkeypatch.setenv(base.STRICT, "1")
+pytestmark = pytest.mark.usefixtures("no_pause")
 
 
 def values_of(control) -> list:

@@ -58,10 +58,14 @@ def tick(name: str, value: bool, tooltip: str) -> w.Checkbox:
     return control
 
 
+def placement_options() -> list[tuple[str, str]]:
+    """(words, key) of every placement there is now."""
+    return [(f"{placement.label} ({key})", key) for key, placement in PLACEMENTS.items()]
+
+
 def placement_picker(value: tuple[str, ...]) -> w.SelectMultiple:
     """Any set of placements, those that the reader has added included."""
-    options = [(f"{placement.label} ({key})", key) for key, placement in PLACEMENTS.items()]
-    picker = w.SelectMultiple(options=options, value=value, rows=4)
+    picker = w.SelectMultiple(options=placement_options(), value=value, rows=4)
     picker.add_class("lntutor-placements")
     return named(picker, "LN position", "One or several: hold Ctrl (or Shift and the arrow keys)")
 

@@ -33,9 +33,8 @@ class PlacementExplorer(Explorer):
 
     def make_controls(self):
         """Which placement, and which layer of what."""
-        options = [(f"{placement.label} ({key})", key) for key, placement in PLACEMENTS.items()]
         return {
-            "placement": c.pick("LN position", "post", options, "Where layer normalization stands"),
+            "placement": c.pick("LN position", "post", c.placement_options(), "Where layer normalization stands"),
             "place": c.pick("Stack", "encoder", tuple(PLACES), "Which layer is drawn; one decoder has cross-attention"),
             "layer": c.whole("Layer", 1, 1, 48, "Which layer is drawn, from 1 at the bottom"),
             "depth": c.whole("Depth", 6, 1, 48, "How many layers there are"),

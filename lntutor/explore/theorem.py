@@ -9,7 +9,7 @@ import ipywidgets as w
 import pandas as pd
 
 from lntutor import figures
-from lntutor.boundedness import last_norm_inputs
+from lntutor.boundedness import SITES, last_norm_inputs
 from lntutor.config import Inputs, ModelConfig
 from lntutor.explore import controls as c
 from lntutor.explore.base import Explorer
@@ -18,7 +18,6 @@ from lntutor.theory import THEOREM_1, predict, theorem_bound
 
 TOKENS = (1, 2, 4, 8, 16, 32)
 WIDTHS = tuple(width for width in c.WIDTHS if width <= 256)
-LAST = {"post": "sum", "pre": "out"}  # the site that the last norm reads
 
 
 def probe(tokens: int, batch: int = 1) -> Inputs:
@@ -77,7 +76,7 @@ class TheoremExplorer(Explorer):
         yield "measured", last_layer_gradients(cfg, depths, **same)
         yield "theory", predict(cfg, "last_layer", depths=depths, **same)
         signals = signal_norms(cfg, **same)
-        q = signals[signals["site"] == LAST[cfg.placement.key]].groupby("layer")["value"].mean()
+        q = signals[signals["site"] == SITES[cfg.placement.finish]].groupby("layer")["value"].mean()
         simple = [closed_form(cfg.width, state["tokens"], q[depth]) for depth in depths]
         bound = [theorem_bound(cfg.with_(depth=depth)) for depth in depths]
         for name, values in {"closed": simple, "bound": bound}.items():

@@ -25,7 +25,7 @@ from lntutor.figures.parts import (
     theory_key,
     theory_line,
 )
-from lntutor.figures.scaling import slope
+from lntutor.figures.scaling import measured_ticks, slope
 from lntutor.figures.style import (
     GREY,
     INK,
@@ -83,7 +83,7 @@ def theorem(
         here = [float(m.mean[m.at == chosen][0]) for _, _, m in _curves(rows, along) if chosen in m.at]
         fig.add_trace(ring([chosen] * len(here), here, size, f"{AXES[along][-1]} = {chosen}"))
     places = sorted({int(v) for v in rows[along]})
-    fig.update_xaxes(title=AXES[along], **_measured_ticks(places))
+    fig.update_xaxes(title=AXES[along], **measured_ticks(places))
     every = np.concatenate([table["value"].to_numpy(float) for table in (rows, expected, simple, above) if len(table)])
     fig.update_yaxes(title=f"‖∂L/∂W<sub>2</sub>‖, last layer<br>({spread_words(rows)})", **log_axis(every, room=8))
     title = _theorem_title(rows, slopes, recursion, along)
@@ -143,16 +143,6 @@ def _theorem_title(rows: pd.DataFrame, slopes: dict, recursion: dict, along: str
         for key, fitted in slopes.items()
     ]
     return f"Last layer, {AXES[along][-1]} = {first} to {last}, log–log slope: {', '.join(parts)}"
-
-
-def _measured_ticks(places: list[int]) -> dict:
-    """A log axis with ticks at what was measured, thinned until they do not touch."""
-    low, high, kept = np.log10(places[0]), np.log10(places[-1]), []
-    for place in places:
-        if not kept or np.log10(place) - np.log10(kept[-1]) >= max(0.05 * (high - low), 0.02):
-            kept.append(place)
-    pad = max(0.05 * (high - low), 0.05)
-    return {"type": "log", "tickvals": kept, "ticktext": [str(v) for v in kept], "range": [low - pad, high + pad]}
 
 
 # Two columns of layers -----------------------------------------------------------------------------------------

@@ -157,7 +157,7 @@ def _scaling(measured, theory, along, parameter, chosen, pinned, note, lecture) 
     _draw_theory(fig, expected, along, size)
     if chosen is not None:
         _ring(fig, rows, along, chosen, size)
-    fig.update_xaxes(title=along.capitalize() + {"depth": " L", "width": " d"}[along], **_ticks(rows[along]))
+    fig.update_xaxes(title=along.capitalize() + {"depth": " L", "width": " d"}[along], **measured_ticks(rows[along]))
     what = f"‖∂L/∂{parameter_name(parameter)}‖ of the last layer"
     every = np.concatenate([rows["value"], *(table["value"] for _, table in pinned)])
     fig.update_yaxes(title=f"{what}<br>({spread_words(rows)})", **log_axis(within(every, expected), room=8))
@@ -223,7 +223,7 @@ def _ring(fig: Canvas, rows: pd.DataFrame, along: str, chosen: float, size: Size
     fig.add_trace(ring([chosen] * len(means), means, size, f"{along} {chosen}"))
 
 
-def _ticks(values: pd.Series) -> dict:
+def measured_ticks(values: Iterable[float]) -> dict:
     """A log axis with ticks at values that were measured, thinned until they do not touch."""
     values = sorted({float(v) for v in values})
     low, high = np.log10(values[0]), np.log10(values[-1])

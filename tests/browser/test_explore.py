@@ -6,7 +6,7 @@ import pytest
 from plotly.offline import get_plotlyjs
 
 import lntutor as ln
-from lntutor.explore import SignalExplorer
+from lntutor.explore import BoundednessExplorer, PlacementExplorer, SignalExplorer, TheoremExplorer
 from tests.browser.jupyter import SECONDS, Notebook
 from tests.browser.test_live import drag, plot_value, wait_for_plot
 
@@ -78,6 +78,30 @@ def test_keys_and_mouse_move_the_gradients(run_cells, request):
     notebook.page.wait_for_timeout(1500)
     wait_for_curve(notebook, expected(int(readout.inner_text())))
     notebook.screenshot(f"gradient_dragged_{request.node.callspec.id}")
+
+
+def test_the_explorers_of_placements_and_of_the_theorem_follow_their_controls(run_cells, request):
+    """Oracle: the titles of the same figures drawn in this process; the screenshots are for people."""
+    names = ("PlacementExplorer", "TheoremExplorer", "BoundednessExplorer")
+    notebook = run_cells(
+        f"from IPython.display import display\nfrom lntutor.explore import {', '.join(names)}",
+        f"display({', '.join(f'{name}()' for name in names)})",
+    )
+    moved = [PlacementExplorer(placement="pre"), TheoremExplorer(depth=25), BoundednessExplorer(epsilon=0.11)]
+    for index in range(3):
+        wait_for_plot(notebook, index=index)
+    notebook.page.locator(".widget-dropdown select").first.select_option("Pre-LN (pre)")
+    focus(notebook, 2)  # after the placement's layer and depth
+    notebook.page.keyboard.press("ArrowRight")
+    focus(notebook, notebook.page.locator(".noUi-handle").count() - 4)  # ε stands first of the last four
+    notebook.page.keyboard.press("ArrowRight")
+    for index, explorer in enumerate(moved):
+        explorer.settle()
+        wanted = json.dumps(explorer.figure.layout.title.text)
+        wait_for_plot(notebook, f"gd._fullLayout.title.text === {wanted}", index)
+        notebook.page.locator(".lntutor-live").nth(index).scroll_into_view_if_needed()
+        notebook.page.wait_for_timeout(400)
+        notebook.screenshot(f"{names[index]}_moved_{request.node.callspec.id}")
 
 
 def test_forty_quick_moves_on_three_controls_end_in_the_right_picture(run_cells):
