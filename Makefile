@@ -1,7 +1,7 @@
 # `make` alone lists the targets. Everything happens in .venv; nothing is registered outside this folder.
 
 .DEFAULT_GOAL := help
-.PHONY: help lab test unit bench doctor format clean
+.PHONY: help lab test unit bench doctor data format clean
 
 # Any Python 3 runs tools/bootstrap.py, which looks for one that is new enough. PYTHON names one by hand.
 BOOTSTRAP = for python in "$${PYTHON:-python3}" python3 python python3.14 python3.13 python3.12 python3.11; do \
@@ -32,6 +32,10 @@ bench: ## run every benchmark, one after the other
 doctor: ## check the installation, one line a finding
 	@$(call BOOTSTRAP)
 	@$(RUN) -m lntutor doctor
+
+data: ## list the corpora, where they are, and how to get others
+	@$(call BOOTSTRAP)
+	@$(RUN) -m lntutor data
 
 format: ## mend lint and format where that can be done by a tool
 	@$(call BOOTSTRAP,--dev)

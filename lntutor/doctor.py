@@ -54,6 +54,7 @@ def examine(root: Path = ROOT) -> Iterator[Finding]:
     yield from check_server()
     yield check_browser()
     yield from check_data(root / "data")
+    yield from check_downloads()
 
 
 def check_python(version: tuple[int, ...] = tuple(sys.version_info[:3])) -> Finding:
@@ -173,22 +174,40 @@ def check_data(folder: Path) -> Iterator[Finding]:
             yield Finding("ok", place, "every file matches its checksum")
 
 
+def check_downloads() -> Iterator[Finding]:
+    """Where Multi30k was downloaded, or a part of it: every file is there and as published."""
+    try:
+        from lntutor.download import FETCH, MULTI30K, cache_folder, missing_files
+    except ImportError:  # a package is missing, and was named above
+        return
+    folder = cache_folder("multi30k")
+    if len(missing_files(folder, MULTI30K)) == len(MULTI30K):
+        return
+    problems = [problem for file in MULTI30K if (problem := _damage(folder / file.name, file.sha256))]
+    if problems:
+        yield Finding("FAIL", str(folder), "; ".join(problems), f"{FETCH}; or delete this folder")
+    else:
+        yield Finding("ok", str(folder), "every file matches its checksum")
+
+
 def _damaged_files(sums: Path) -> Iterator[str]:
     """What is wrong with each file that `sums` lists."""
     for number, line in enumerate(sums.read_text(encoding="utf-8").splitlines(), start=1):
         listed = re.fullmatch(r"([0-9a-f]{64}) [ *](.+)", line)
         if not listed:
             yield f"{sums.name} line {number} is not a checksum and a file name"
-            continue
-        wanted, name = listed.groups()
-        try:
-            with (sums.parent / name).open("rb") as file:
-                found = hashlib.file_digest(file, "sha256").hexdigest()
-        except OSError as error:
-            yield f"{name} cannot be read ({error.strerror})"
-            continue
-        if found != wanted:
-            yield f"{name} has changed"
+        elif problem := _damage(sums.parent / listed[2], listed[1]):
+            yield problem
+
+
+def _damage(path: Path, wanted: str) -> str:
+    """What is wrong with a file that should have this SHA-256; nothing if it has."""
+    try:
+        with path.open("rb") as file:
+            found = hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        return f"{path.name} cannot be read ({error.strerror})"
+    return "" if found == wanted else f"{path.name} has changed"
 
 
 def _install(what: str) -> str:

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from lntutor import doctor
+from lntutor import doctor, download
 from lntutor.browser import find_browser
 
 
@@ -95,6 +95,49 @@ def test_damaged_data_fails_with_the_file_and_the_fix(clone, damage, words):
     assert finding.level == "FAIL"
     assert words in finding.found
     assert finding.fix == "git checkout -- data/captions"
+
+
+@pytest.fixture
+def downloaded(tmp_path, monkeypatch):
+    """A folder of downloaded corpora with two files in it, published under their true checksum."""
+    monkeypatch.setenv("LNTUTOR_HOME", str(tmp_path))
+    digest = hashlib.sha256(b"a dog\n").hexdigest()
+    files = tuple(download.Published(name, 6, digest, "") for name in ("train.de.gz", "train.en.gz"))
+    monkeypatch.setattr(download, "MULTI30K", files)
+    folder = download.cache_folder("multi30k")
+    folder.mkdir(parents=True)
+    for file in files:
+        (folder / file.name).write_bytes(b"a dog\n")
+    return folder
+
+
+def test_a_download_that_is_whole_is_ok_and_none_is_not_mentioned(downloaded):
+    """Oracle: SHA-256 of the bytes that were written; then the files are gone, then the folder."""
+    (finding,) = doctor.check_downloads()
+    assert (finding.level, finding.subject) == ("ok", str(downloaded))
+    for file in downloaded.iterdir():
+        file.unlink()
+    assert list(doctor.check_downloads()) == []
+    downloaded.rmdir()
+    assert list(doctor.check_downloads()) == []
+
+
+@pytest.mark.parametrize(
+    ("damage", "words"),
+    [
+        (lambda file: file.write_bytes(b"a cat\n"), "train.en.gz has changed"),
+        (lambda file: file.rename(file.with_name("train.en.gz.part")), "train.en.gz cannot be read (No such file"),
+    ],
+    ids=["corrupt", "unfinished"],
+)
+def test_a_damaged_download_fails_with_the_command_that_downloads(downloaded, damage, words):
+    """Oracle: the file was damaged on purpose; git never had it, so git cannot bring it back."""
+    damage(downloaded / "train.en.gz")
+    (finding,) = doctor.check_downloads()
+    assert finding.level == "FAIL"
+    assert words in finding.found
+    assert finding.fix.startswith("python -m lntutor data multi30k")
+    assert "git" not in finding.fix
 
 
 def test_no_data_is_said_and_is_no_failure(tmp_path):
