@@ -20,6 +20,12 @@ _HOME = {  # public name → the module that has it, imported when the name is f
     "predict": "theory",
     "broken_assumptions": "theory",
     "theorem_bound": "theory",
+    "load_corpus": "corpus",
+    "Corpus": "corpus",
+    "CorpusError": "corpus",
+    "train": "training",
+    "Run": "training",
+    "compare": "comparison",
 }
 __all__ = ["__version__", *_HOME]
 

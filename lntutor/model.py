@@ -73,9 +73,16 @@ class Transformer(Reading):
     (side, layer, "norm", number, "gain" or "bias"); at initialisation they are 0 and 1.
     """
 
-    def __init__(self, cfg: ModelConfig, weights, watch: Watch | None = None, profile: dict | None = None):
+    def __init__(
+        self,
+        cfg: ModelConfig,
+        weights,
+        watch: Watch | None = None,
+        profile: dict | None = None,
+        drop: Callable[[Tensor], Tensor] | None = None,  # dropout, on what every sub-layer says
+    ):
         super().__init__(cfg, profile)
-        self.weights = weights
+        self.weights, self.drop = weights, drop
         self.watch = watch or Watch()
         self.site = self.watch.site
 
@@ -83,11 +90,24 @@ class Transformer(Reading):
         """The output (…, B·n, d) of the last side; give one sequence for each of `cfg.sides`."""
         memory = None
         for side, sequence in zip(self.cfg.sides, sequences, strict=True):
-            state = self.start(side, sequence.x)
-            for layer in range(1, self.cfg.depth + 1):
-                state = self.layer(side, layer, state, sequence, memory)
-            memory = replace(sequence, x=self.finish(side, state))
+            memory = replace(sequence, x=self.run(side, sequence, memory))
         return memory.x
+
+    def run(self, side: str, sequence: Sequence, memory: Sequence | None = None) -> Tensor:
+        """One side from its input to its output; a decoder reads the encoder's output as `memory`."""
+        state = self.start(side, sequence.x)
+        for layer in range(1, self.cfg.depth + 1):
+            state = self.layer(side, layer, state, sequence, memory)
+        return self.finish(side, state)
+
+    def profiled(self, *sequences: Sequence) -> dict[tuple, Tensor]:
+        """The variances that a placement which profiles measures in one pass, on all sides."""
+        found, memory = {}, None
+        with torch.no_grad():
+            for side, sequence in zip(self.cfg.sides, sequences, strict=True):
+                memory = replace(sequence, x=self.run(side, sequence, memory))
+                found |= self.seen
+        return found
 
     def norm(self, x: Tensor, name: tuple) -> Tensor:
         """LayerNorm, RMSNorm or the placement's own, then gain and bias."""
@@ -104,16 +124,16 @@ class Transformer(Reading):
     def linear(self, x: Tensor, at: At, block: str, parameter: str) -> Tensor:
         """x W, and its bias where there is one."""
         name = (at.side, at.layer, block, parameter)
-        y = x @ self.weights[name]
         bias = self.weights.get((at.side, at.layer, block, parameter.replace("W", "b")))
-        y = y if bias is None else y + bias
+        y = x @ self.weights[name] if bias is None else torch.addmm(bias, x, self.weights[name])
         self.watch.matmul(name, x, y)
         return y
 
     def ffn(self, x: Tensor, at: At, N: Callable) -> Tensor:
         """ReLU(x W_1 + b_1) W_2 + b_2."""
         hidden = self.linear(x, at, "ffn", "W_1").relu()  # (…, B·n, f)
-        return self.linear(self.tap("hidden", hidden, at, N), at, "ffn", "W_2")
+        y = self.linear(self.tap("hidden", hidden, at, N), at, "ffn", "W_2")
+        return self.drop(y) if self.drop else y
 
     def attention(self, x: Tensor, sequence: Sequence, memory, block: str, at: At, N: Callable) -> Tensor:
         """softmax(q kᵀ/√d_head) v for each head, then W_O; "uniform" is the mean of the values."""
@@ -129,7 +149,9 @@ class Transformer(Reading):
         y = heads.flatten(-3, -2)  # (…, B·rows, d)
         if self.cfg.output_projection:
             y = self.linear(y, at, block, "W_O")
-        return y if rows == n else y.unflatten(-2, (-1, 1)).expand(*y.shape[:-2], -1, n, -1).flatten(-3, -2)
+        if rows != n:
+            y = y.unflatten(-2, (-1, 1)).expand(*y.shape[:-2], -1, n, -1).flatten(-3, -2)
+        return self.drop(y) if self.drop else y
 
     def softmax(self, query: Sequence, keys: Sequence, visible, block: str, at: At, N: Callable) -> Tensor:
         """softmax(q kᵀ/√d_head) v, heads side by side, (…, B, n, d)."""
@@ -141,17 +163,23 @@ class Transformer(Reading):
             y = y.view(*y.shape[:-2], sequence.batch, -1, self.cfg.heads, d_head).transpose(-3, -2)
             return self.tap(name, y, at, N)
 
+        q, k, v = split("W_Q", "q", query), split("W_K", "k", keys), split("W_V", "v", keys)
+        heads = self.attend((at.side, at.layer, block), q, k, v, visible)
+        return self.tap("heads", heads, at, N).transpose(-3, -2).flatten(-2)
+
+    def attend(self, name: tuple, q: Tensor, k: Tensor, v: Tensor, visible: Tensor | None) -> Tensor:
+        """softmax(q kᵀ/√d_head) v, (…, B, H, n, d_head)."""
+
         def flat(t):  # (…, B, H, n, d_head) → (…·B·H, n, d_head)
             return t.reshape(-1, *t.shape[-2:])
 
-        q, k, v = split("W_Q", "q", query), split("W_K", "k", keys), split("W_V", "v", keys)
-        scores = torch.bmm(flat(q) * (1 / sqrt(d_head)), flat(k).mT)  # (…·B·H, n, m)
+        scores = torch.bmm(flat(q) * (1 / sqrt(q.shape[-1])), flat(k).mT)  # (…·B·H, n, m)
         if visible is not None:
             scores = scores.view(*q.shape[:-1], -1).masked_fill(~visible, -torch.inf).flatten(0, -3)
         weights = scores.softmax(-1)
-        heads = torch.bmm(weights, flat(v)).view(q.shape)  # (…, B, H, n, d_head)
-        self.watch.attention((at.side, at.layer, block), q, k, v, weights.view(*q.shape[:-1], -1), heads)
-        return self.tap("heads", heads, at, N).transpose(-3, -2).flatten(-2)
+        heads = torch.bmm(weights, flat(v)).view(q.shape)
+        self.watch.attention(name, q, k, v, weights.view(*q.shape[:-1], -1), heads)
+        return heads
 
     def uniform(self, keys: Sequence, visible, block: str, at: At, N: Callable) -> Tensor:
         """The mean of the values. Averaging commutes with W_V, so it comes first, unless a tap stands between."""

@@ -17,7 +17,7 @@ def test_no_command_prints_help(capsys):
         assert summary in printed
 
 
-@pytest.mark.parametrize(("typed", "meant"), [("docter", "doctor"), ("labs", "lab")])
+@pytest.mark.parametrize(("typed", "meant"), [("docter", "doctor"), ("labs", "lab"), ("date", "data")])
 def test_an_unknown_command_is_answered_with_the_nearest(capsys, typed, meant):
     """Oracle: argparse's exit code for a wrong command line, 2."""
     with pytest.raises(SystemExit) as stopped:
@@ -39,6 +39,6 @@ def test_every_command_has_help(capsys):
 
 def test_the_command_line_loads_nothing_heavy():
     """Oracle: sys.modules of a fresh process."""
-    code = "import sys, lntutor.__main__, lntutor.doctor, lntutor.lab; print(*sys.modules)"
+    code = "import sys, lntutor.__main__, lntutor.doctor, lntutor.lab, lntutor.download; print(*sys.modules)"
     loaded = subprocess.check_output([sys.executable, "-c", code], text=True).split()
     assert not {"torch", "numpy", "pandas", "jupyterlab", "plotly"} & set(loaded)

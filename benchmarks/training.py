@@ -1,0 +1,159 @@
+"""Words a second in training: our loop against nn.Transformer with a plain padded loader and torch.optim.Adam.
+
+The same model (Post-LN, 2+2 layers, width 64, both from the same weights), the same sentences a step in number, the
+same rate. Both are trained side by side, a few steps each in turn, so that a busy machine slows both. "Sorted" gives
+the peer our batches of like length as well: what is left is the model and the optimiser. Losses at the end are on the
+validation split, for equal speed at a worse loss would be no gain.
+
+    python benchmarks/training.py [--corpus captions multi30k]
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+import numpy as np
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from benchmarks._timing import machine, show
+from lntutor.config import Batch, ModelConfig, TrainConfig
+from lntutor.corpus import PAD, Corpus, CorpusError, load_corpus
+from lntutor.reading import positions
+from lntutor.training import Trainer
+
+CFG = ModelConfig("post", depth=2, width=64, heads=4, ffn=256, init="torch")
+HOW = TrainConfig(lr=1e-3, warmup=100, schedule="constant", steps=300, batch=64, validate_every=10**6)
+TURN = 10  # steps of one before the other has its turn
+
+
+class Peer(nn.Module):
+    """The model as a torch user writes it: nn.Transformer, two embeddings, the head tied to the second."""
+
+    def __init__(self, corpus: Corpus):
+        super().__init__()
+        d = CFG.width
+        self.source, self.target = nn.Embedding(len(corpus.source), d), nn.Embedding(len(corpus.target), d)
+        for table in (self.source, self.target):
+            nn.init.normal_(table.weight, std=d**-0.5)
+        self.net = nn.Transformer(d, CFG.heads, CFG.depth, CFG.depth, CFG.ffn, dropout=0.0, batch_first=True)
+        self.net.encoder.norm = self.net.decoder.norm = None  # Post-LN has no norm of its own at the end
+        self.register_buffer("place", torch.from_numpy(positions(512, d)).float())
+
+    def forward(self, source, target):
+        d = CFG.width
+        x = self.source(source) * d**0.5 + self.place[: source.shape[1]]
+        y = self.target(target) * d**0.5 + self.place[: target.shape[1]]
+        ahead = torch.ones(target.shape[1], target.shape[1], dtype=torch.bool).triu(1)
+        blank = source == PAD
+        out = self.net(
+            x, y, tgt_mask=ahead, tgt_is_causal=True, src_key_padding_mask=blank, memory_key_padding_mask=blank,
+            tgt_key_padding_mask=target == PAD,
+        )  # fmt: skip
+        return out @ self.target.weight.T
+
+
+def plain_loader(corpus: Corpus, size: int) -> Iterator[Batch]:
+    """Sentences in a drawn order, padded to the longest of each batch: what a DataLoader with a collate does."""
+    rng, pairs = np.random.default_rng(0), len(corpus.pairs("train"))
+    while True:
+        order = rng.permutation(pairs)
+        for i in range(0, pairs - size + 1, size):
+            yield corpus.batch("train", order[i : i + size].tolist())
+
+
+def peer_step(corpus: Corpus, batches: Iterator[Batch]) -> tuple[Callable[[int], int], Peer]:
+    """A function that makes one step of the peer and says how many words it had."""
+    torch.manual_seed(0)
+    model = Peer(corpus)
+    optimizer = torch.optim.Adam(model.parameters(), betas=(0.9, 0.98))
+
+    def step(number: int) -> int:
+        batch = next(batches)
+        optimizer.param_groups[0]["lr"] = HOW.lr * min(1, number / HOW.warmup)
+        logits = model(torch.from_numpy(batch.source), torch.from_numpy(batch.target)).flatten(0, 1)
+        labels = torch.from_numpy(batch.labels).flatten()
+        loss = F.cross_entropy(logits, labels, ignore_index=PAD, label_smoothing=HOW.label_smoothing)
+        optimizer.zero_grad()
+        loss.backward()
+        nn.utils.clip_grad_norm_(model.parameters(), float("inf"))  # our loop records the norm too
+        optimizer.step()
+        loss.item()
+        return int((batch.labels != PAD).sum())
+
+    return step, model
+
+
+@torch.no_grad()
+def peer_loss(model: Peer, corpus: Corpus) -> float:
+    """The peer's validation loss, in nats a word."""
+    total = words = 0
+    for batch in corpus.batches("val", 128):
+        logits = model(torch.from_numpy(batch.source), torch.from_numpy(batch.target)).flatten(0, 1)
+        labels = torch.from_numpy(batch.labels).flatten()
+        total += float(F.cross_entropy(logits, labels, ignore_index=PAD, reduction="sum"))
+        words += int((labels != PAD).sum())
+    return total / words
+
+
+def our_step(corpus: Corpus, batches: Iterator[Batch]) -> tuple[Callable[[int], int], Trainer]:
+    """The same for our loop."""
+    trainer = Trainer(CFG, HOW, corpus)
+
+    def step(number: int) -> int:
+        batch = next(batches)
+        trainer.batches = iter([batch])
+        trainer.step(number)
+        return int((batch.labels != PAD).sum())
+
+    return step, trainer
+
+
+def measure(corpus: Corpus, steps: int) -> None:
+    """Print words a second and final losses, ours and the peers'."""
+    sorted_batches = [corpus.stream("train", HOW.batch, seed=0) for _ in range(2)]
+    plain, plain_model = peer_step(corpus, plain_loader(corpus, HOW.batch))
+    sorted_, sorted_model = peer_step(corpus, sorted_batches[0])
+    ours, trainer = our_step(corpus, sorted_batches[1])
+    kinds = {"nn.Transformer, plain padded": plain, "nn.Transformer, our batches": sorted_, "lntutor": ours}
+    speeds: dict[str, list[float]] = {name: [] for name in kinds}
+    for first in range(1, steps + 1, TURN):
+        for name, step in kinds.items():
+            started = time.perf_counter()
+            words = sum(step(number) for number in range(first, first + TURN))
+            speeds[name].append(words / (time.perf_counter() - started))
+    losses = [peer_loss(plain_model, corpus), peer_loss(sorted_model, corpus), trainer.validate()]
+    share = corpus.padding("train", HOW.batch), corpus.padding("train", HOW.batch, sort=False)
+    print(f"{corpus.name}: padding {share[0]:.0%} of positions, {share[1]:.0%} in the files' order; {steps} steps")
+    base = float(np.median(speeds["nn.Transformer, plain padded"]))
+    rows = [
+        (name, f"{np.median(speed):.0f}", f"{np.median(speed) / base:.2f}×", f"{loss:.2f}")
+        for (name, speed), loss in zip(speeds.items(), losses, strict=True)
+    ]
+    show(rows, ("", "words/s", "ratio", "validation loss"))
+
+
+def main() -> None:
+    """Every corpus that was asked for."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--corpus", nargs="+", default=["captions", "multi30k"])
+    parser.add_argument("--steps", type=int, default=HOW.steps)
+    args = parser.parse_args()
+    torch.set_num_threads(1)
+    print(machine())
+    for name in args.corpus:
+        try:
+            measure(load_corpus(name), args.steps)
+        except CorpusError as error:
+            print(f"{name}: {error}")
+
+
+if __name__ == "__main__":
+    main()

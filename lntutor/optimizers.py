@@ -1,0 +1,90 @@
+"""Learning rates as pure functions of the step, and the optimisers that follow them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import sqrt
+
+import torch
+
+from lntutor.config import ModelConfig, TrainConfig
+
+BETAS = (0.9, 0.98)  # of Adam and its relatives, as in Vaswani et al. 2017 and Xiong et al. 2020
+EPS = 1e-8
+
+
+def warm(how: TrainConfig, step: int) -> float:
+    """The share of the highest rate that warm-up allows at a step, from 1: t/T up to T steps, then 1."""
+    return min(1.0, step / how.warmup) if how.warmup else 1.0
+
+
+def decay(how: TrainConfig, step: int) -> float:
+    """What the schedule leaves of the rate after warm-up (T steps): √(T/t), 1, or a straight line to zero.
+
+    With T = 0 the inverse square root has no scale, and the rate stays constant.
+    """
+    late = step - how.warmup
+    if late <= 0 or how.schedule == "constant":
+        return 1.0
+    if how.schedule == "linear":
+        return max(0.0, 1 - late / (how.steps + 1 - how.warmup))
+    return sqrt(how.warmup / step) if how.warmup else 1.0
+
+
+def learning_rate(how: TrainConfig, step: int, *, warmed: bool = True) -> float:
+    """The rate at a step, from 1 (Xiong et al. 2020, eq. 1): lr·t/T up to T = `how.warmup` steps, then the schedule.
+
+    A layer that is left out of the warm-up (`warmed=False`) starts at the highest rate, and decays with the others.
+    """
+    return how.lr * decay(how, step) * (warm(how, step) if warmed else 1.0)
+
+
+def groups(cfg: ModelConfig, how: TrainConfig) -> Callable[[tuple], str]:
+    """Name of a weight → "warm" or "cold": whether its layer is warmed up. Embeddings belong to no layer."""
+    named = how.warmup_only or how.warmup_except
+    layers = {f"{side}.{layer}": (side, layer) for side in cfg.sides for layer in range(1, cfg.depth + 1)}
+    for word in named:
+        if word not in layers and word not in cfg.sides:
+            raise ValueError(
+                f"a layer to warm up must be one of {', '.join((*cfg.sides, *layers))}, got {word!r}: "
+                f"the model is a {cfg.stack} of depth {cfg.depth}"
+            )
+    chosen = {place for word, place in layers.items() if word in named or place[0] in named}
+    if not named:
+        return lambda name: "warm"
+    return lambda name: "warm" if (name[:2] in chosen) == bool(how.warmup_only) else "cold"
+
+
+def optimizer(how: TrainConfig, flats: dict[str, torch.Tensor]) -> torch.optim.Optimizer:
+    """The optimiser of a run over its flat groups, each of which has the group's name."""
+    params = [{"params": [flat], "name": name} for name, flat in flats.items()]
+    make = {
+        "adam": lambda: torch.optim.Adam(params, how.lr, BETAS, EPS, fused=True),
+        "gi_adam": lambda: GIAdam(params, how.lr, BETAS, EPS, fused=True),
+        "radam": lambda: torch.optim.RAdam(params, how.lr, BETAS, EPS),
+        "sgd": lambda: torch.optim.SGD(params, how.lr, how.momentum, fused=True),
+    }
+    return make[how.optimizer]()
+
+
+def set_rates(opt: torch.optim.Optimizer, how: TrainConfig, step: int) -> None:
+    """Give every group its rate of this step."""
+    for group in opt.param_groups:
+        group["lr"] = learning_rate(how, step, warmed=group["name"] == "warm")
+
+
+class GIAdam(torch.optim.Adam):
+    """Adam that starts with v₀ = g₀² in place of 0 (Kalra & Barkeshli 2024); nothing else is changed.
+
+    The correction of v's bias then makes the first step smaller by √(1 − β₂), and the t-th by about √(1 − β₂ᵗ): a
+    warm-up that nobody had to choose.
+    """
+
+    @torch.no_grad()
+    def step(self, closure=None):
+        for group in self.param_groups:
+            for p in group["params"]:
+                if not self.state[p]:
+                    zero = torch.zeros_like(p)
+                    self.state[p] = {"step": torch.tensor(0.0), "exp_avg": zero, "exp_avg_sq": p.grad.square()}
+        return super().step(closure)

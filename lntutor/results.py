@@ -1,0 +1,232 @@
+"""Tables that take too long for a lesson: `python -m lntutor results NAME` trains the runs and writes data/results.
+
+Each file says in its first lines which command made it, on which text and of which size. Runs are remembered one by
+one, so an interrupted command goes on where it was.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import os
+import sys
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas as pd
+
+from lntutor.comparison import Case, compare, finals, gradients
+from lntutor.config import ModelConfig, TrainConfig
+from lntutor.corpus import CorpusError, load_corpus
+from lntutor.placements import Placement, each, final_norm
+from lntutor.training import Run
+
+FOLDER = Path(__file__).resolve().parent.parent / "data" / "results"
+CORPORA = ("captions", "multi30k")
+SMALL = ModelConfig("post", depth=2, width=64, heads=4, ffn=256)  # the model of every table, where not said otherwise
+QUICK = TrainConfig(steps=300, batch=32, schedule="constant")  # warm-up changes nothing but the first steps
+LONG = TrainConfig(steps=600, batch=32, validate_every=50)  # the paper's schedule
+PRE_WITHOUT_SKIP = Placement(
+    "no residual, LN first", "x ← f(N(x)), final N", each(lambda x, f, N, at: f(N(x))), finish=final_norm,
+    key="no_residual_pre",
+)  # fmt: skip
+
+
+# The experiments -----------------------------------------------------------------------------------------------
+
+
+def _pair(cfg: ModelConfig = SMALL) -> dict[str, ModelConfig]:
+    return {key: cfg.with_(placement=key) for key in ("post", "pre")}
+
+
+def _named(cfg: ModelConfig, how: TrainConfig) -> str:
+    warm = f"warm-up {how.warmup}" if how.warmup else "no warm-up"
+    return f"{cfg.placement.label}, {how.optimizer} {how.lr:g}, {warm}"
+
+
+def _cases(*cases: Case) -> dict[str, Case]:
+    return {_named(*case): case for case in cases}
+
+
+def warmup() -> dict[str, Case]:
+    """Rate × warm-up for Post-LN and Pre-LN with Adam: the heat map."""
+    rates, warmups = (3e-4, 1e-3, 3e-3, 1e-2), (0, 25, 100, 200)
+    return _cases(*((m, QUICK.with_(lr=lr, warmup=w)) for m in _pair().values() for lr in rates for w in warmups))
+
+
+def optimizers() -> dict[str, Case]:
+    """SGD with and without warm-up; RAdam and GI-Adam without: can an optimiser take the place of warm-up?"""
+    sgd = [QUICK.with_(optimizer="sgd", lr=lr, warmup=w) for lr in (0.03, 0.1, 0.3) for w in (0, 100)]
+    others = [QUICK.with_(optimizer=name, lr=lr) for name in ("radam", "gi_adam") for lr in (3e-3, 1e-2)]
+    return _cases(*((m, how) for m in _pair().values() for how in (*sgd, *others)))
+
+
+def four() -> dict[str, Case]:
+    """The talk's four requirements, left out one at a time, for Post-LN and Pre-LN, each at three rates."""
+    cases = {}
+    for key, skipless in (("post", "no_residual"), ("pre", PRE_WITHOUT_SKIP)):
+        m = SMALL.with_(placement=key)
+        for lr in (1e-3, 3e-3, 1e-2):
+            how = QUICK.with_(lr=lr, warmup=100)
+            cases |= {
+                f"{key}, nothing, {lr:g}": (m, how),
+                f"{key}, warm-up, {lr:g}": (m, how.with_(warmup=0)),
+                f"{key}, LN, {lr:g}": (m.with_(placement="none"), how),
+                f"{key}, residual, {lr:g}": (m.with_(placement=skipless), how),
+            }
+        for lr in (0.03, 0.1, 0.3):
+            cases[f"{key}, Adam, {lr:g}"] = (m, QUICK.with_(optimizer="sgd", lr=lr, warmup=100))
+    return cases
+
+
+def figure2() -> dict[str, Case]:
+    """Figure 2 in small: Post-LN, Adam and SGD at two rates each, the paper's schedule.
+
+    Warm-up 1 is the paper's "none", which decays at once; 0 is a constant rate.
+    """
+    adam = [LONG.with_(lr=lr, warmup=w) for lr in (5e-3, 1e-2) for w in (0, 1, 50, 200)]
+    sgd = [LONG.with_(optimizer="sgd", lr=lr, warmup=w) for lr in (0.1, 0.5) for w in (1, 200)]
+    return _cases(*((SMALL, how) for how in (*adam, *sgd)))
+
+
+def figure4() -> dict[str, Case]:
+    """Figure 4 in small: Post-LN with warm-up against Pre-LN without, with Adam and with RAdam, at two rates."""
+    post, pre = _pair().values()
+    cases = [(post, LONG.with_(lr=lr, warmup=200)) for lr in (5e-3, 1e-2)]
+    cases += [(pre, LONG.with_(optimizer=name, lr=lr)) for name in ("adam", "radam") for lr in (5e-3, 1e-2)]
+    return _cases(*cases)
+
+
+def figure5() -> dict[str, Case]:
+    """Figure 5 in small: masked words, an encoder of four layers, Post-LN with warm-up and Pre-LN without."""
+    how = TrainConfig(task="masked_words", schedule="linear", steps=600, batch=64, validate_every=25)
+    post, pre = _pair(SMALL.with_(stack="encoder", depth=4)).values()
+    cases = [(post, how.with_(lr=lr, warmup=w)) for lr in (1e-3, 3e-3) for w in (0, 100)]
+    return _cases(*cases, *((pre, how.with_(lr=lr)) for lr in (1e-3, 3e-3)))
+
+
+def layers() -> dict[str, Case]:
+    """Figure 3's third bar: the gradient of every layer of a 6-6 model over training, with and without warm-up."""
+    how = QUICK.with_(lr=3e-3, steps=200, validate_every=20)
+    post, pre = _pair(SMALL.with_(depth=6)).values()
+    return _cases((post, how), (post, how.with_(warmup=100)), (pre, how), (pre, how.with_(warmup=100)))
+
+
+def validations(runs: dict[str, list[Run]]) -> pd.DataFrame:
+    """One row a validation: what `finals` says of the run, the step and its validation loss."""
+    ends = finals(runs).drop(columns=["val_loss", "steps"])
+    parts = [run.table[["step", "val_loss"]].dropna().assign(run=name, seed=run.how.seed)
+             for name, several in runs.items() for run in several]  # fmt: skip
+    return ends.merge(pd.concat(parts, ignore_index=True), on=["run", "seed"], how="left")
+
+
+def by_layer(runs: dict[str, list[Run]]) -> pd.DataFrame:
+    """The gradients of W_1 and W_2 at every validation."""
+    table = gradients(runs)
+    return table[table["block"] == "ffn"].drop(columns=["block", "below_floor"])
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """Cases to train with several seeds, and the table that is kept of them."""
+
+    cases: Callable[[], dict[str, Case]]
+    seeds: int = 3
+    pairs: int = 200  # held-out sentences for BLEU
+    table: Callable[[dict[str, list[Run]]], pd.DataFrame] = validations
+
+
+EXPERIMENTS = {
+    "warmup": Experiment(warmup),
+    "optimizers": Experiment(optimizers),
+    "four": Experiment(four),
+    "figure2": Experiment(figure2, pairs=500),
+    "figure4": Experiment(figure4, pairs=500),
+    "figure5": Experiment(figure5, pairs=0),
+    "layers": Experiment(layers, pairs=0, table=by_layer),
+}
+
+
+# Files ---------------------------------------------------------------------------------------------------------
+
+
+def file_of(name: str, corpus: str) -> Path:
+    """Where a table is kept."""
+    return FOLDER / f"{name}_{corpus}.csv"
+
+
+def read(name: str, corpus: str = "captions") -> pd.DataFrame:
+    """A stored table; `table.attrs["made by"]` is the command that made it."""
+    path = file_of(name, corpus)
+    if name not in EXPERIMENTS or corpus not in CORPORA or not path.is_file():
+        there = ", ".join(sorted(p.stem for p in FOLDER.glob("*.csv"))) or "none"
+        raise ValueError(f"There is no stored table {name}_{corpus}; there are {there}.")
+    text = path.read_text(encoding="utf-8").split("\n")
+    head = [line[2:] for line in text if line.startswith("# ")]
+    table = pd.read_csv(path, comment="#")
+    table.attrs = {"made by": head[0], "setting": head[1:]}
+    return table
+
+
+def write(table: pd.DataFrame, path: Path, head: list[str]) -> None:
+    """Put a table in its place whole, and its checksum into SHA256SUMS beside it."""
+    lines = "".join(f"# {line}\n" for line in head)
+    _replace(path, lines + table.to_csv(index=False, float_format="%.5g", lineterminator="\n"))
+    sums = [f"{hashlib.sha256(p.read_bytes()).hexdigest()}  {p.name}\n" for p in sorted(path.parent.glob("*.csv"))]
+    _replace(path.parent / "SHA256SUMS", "".join(sums))
+
+
+def _replace(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.NamedTemporaryFile("w", encoding="utf-8", newline="", dir=path.parent, delete=False) as file:
+        file.write(text)
+    os.chmod(file.name, 0o644)
+    os.replace(file.name, path)
+
+
+def make(name: str, corpus: str = "captions", *, jobs: int | None = None, folder: Path = FOLDER) -> pd.DataFrame:
+    """Train the runs of an experiment and store its table."""
+    import torch
+
+    experiment, text = EXPERIMENTS[name], load_corpus(corpus)
+    runs = compare(experiment.cases(), text, seeds=range(experiment.seeds), pairs=experiment.pairs, jobs=jobs)
+    table = experiment.table(runs)
+    one = next(iter(runs.values()))[0]
+    m, how = one.model, one.how
+    head = [
+        f"python -m lntutor results {name} --corpus {corpus}",
+        f"{text.name}, SHA-256 {text.checksum}, torch {torch.__version__.partition('+')[0]}",
+        f"{m.stack} of depth {m.depth}, width {m.width}, {m.heads} heads, FFN {m.ffn}; {how.steps} steps of "
+        f"{how.batch} sentences; {experiment.seeds} seeds; BLEU on the first {experiment.pairs} test sentences",
+    ]
+    write(table, folder / file_of(name, corpus).name, head)
+    return table
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Which tables, on which text."""
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"among {', '.join(EXPERIMENTS)} (default: all)")
+    parser.add_argument("--corpus", choices=CORPORA, default="captions", help="the text (default: captions)")
+    parser.add_argument("--jobs", type=int, help="runs at a time (default: as many as there are cores)")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Make each table in turn."""
+    unknown = [name for name in args.names if name not in EXPERIMENTS]
+    if unknown:
+        print(f"there is no experiment {unknown[0]!r}; there are {', '.join(EXPERIMENTS)}", file=sys.stderr)
+        return 2
+    try:
+        for name in args.names or EXPERIMENTS:
+            print(f"{name}: {(EXPERIMENTS[name].cases.__doc__ or '').strip()}")
+            make(name, args.corpus, jobs=args.jobs)
+            print(f"written: data/results/{file_of(name, args.corpus).name}")
+    except CorpusError as error:
+        print(error, file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("stopped; the runs that have ended are remembered, and the same command goes on from there")
+        return 130
+    return 0

@@ -1,0 +1,209 @@
+"""Training runs: a model, a way to train it and a corpus → a table with one row a step.
+
+`steps` is the generator under `train`: whoever wants to draw, stop or wait between two steps iterates it. A loss that
+is no longer finite ends a run; it is a result like any other.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from math import isfinite, nan
+
+import pandas as pd
+import torch
+
+from lntutor.config import Batch, ModelConfig, TrainConfig
+from lntutor.corpus import PAD, Corpus
+from lntutor.learner import Learner
+from lntutor.matrices import matrices
+from lntutor.measure import GRADIENTS
+from lntutor.optimizers import groups, learning_rate, optimizer, set_rates
+from lntutor.translation import bleu, translate
+
+COLUMNS = ("step", "loss", "val_loss", "lr", "gradient", "tokens_per_second")
+STACK = {"translation": "encoder-decoder", "masked_words": "encoder"}  # what a task asks of a model
+VALIDATION = 16  # batches of VALIDATION_SIZE sentences, at most
+VALIDATION_SIZE = 128
+
+
+@dataclass(frozen=True)
+class Sample:
+    """A sentence that was held out, and what the model makes of it."""
+
+    source: str
+    reference: str
+    translation: str
+
+
+@dataclass(frozen=True)
+class Run:
+    """What was measured in a training run.
+
+    `table`: step, loss (nats a word, without label smoothing), val_loss (missing where not measured), lr, gradient
+    (norm of the whole gradient, before clipping), tokens_per_second. `gradients`: step and the columns of
+    `gradient_norms`, at step 1 and at every validation.
+    """
+
+    model: ModelConfig
+    how: TrainConfig
+    corpus: str
+    checksum: str
+    table: pd.DataFrame
+    gradients: pd.DataFrame
+    status: str  # "finished", "stopped", "diverged"
+    bleu: float | None = None  # on held-out sentences; None where nothing was translated
+    samples: tuple[Sample, ...] = ()
+
+    @property
+    def val_loss(self) -> float:
+        """The last validation loss; infinite where the run diverged."""
+        known = self.table["val_loss"].dropna()
+        return float("inf") if self.status == "diverged" else float(known.iloc[-1]) if len(known) else nan
+
+
+@dataclass(frozen=True)
+class Progress:
+    """A run after one of its steps."""
+
+    step: int
+    of: int
+    row: dict[str, float]
+    seconds_left: float
+    run: Callable[[], Run] = field(repr=False)  # all that was measured so far
+    learner: Learner = field(repr=False)
+    corpus: Corpus = field(repr=False)
+
+
+def steps(cfg: ModelConfig, how: TrainConfig, corpus: Corpus) -> Iterator[Progress]:
+    """Train, one item a step; close the generator to stop. The same seed gives the same losses."""
+    trainer = Trainer(cfg, how, corpus)
+    started = time.perf_counter()
+    for step in range(1, how.steps + 1):
+        row = trainer.step(step)
+        left = (time.perf_counter() - started) / step * (how.steps - step)
+        yield Progress(step, how.steps, row, left, trainer.run, trainer.learner, corpus)
+        if trainer.status == "diverged":
+            return
+
+
+def train(
+    cfg: ModelConfig,
+    how: TrainConfig,
+    corpus: Corpus,
+    *,
+    pairs: int = 200,
+    beam: int = 1,
+    samples: int = 5,
+    progress: bool = True,
+) -> Run:
+    """Train to the end, with a progress bar, then translate `pairs` held-out sentences and score them.
+
+    An interrupt stops the training and keeps what was measured.
+    """
+    from tqdm.auto import tqdm
+
+    last = None
+    with tqdm(total=how.steps, desc=cfg.placement.label, unit="step", disable=not progress) as bar:
+        try:
+            for last in steps(cfg, how, corpus):
+                bar.update()
+                if last.row["val_loss"] == last.row["val_loss"]:
+                    bar.set_postfix(val_loss=f"{last.row['val_loss']:.2f}", refresh=False)
+        except KeyboardInterrupt:
+            if last is None:
+                raise
+    return finish(last, pairs=pairs, beam=beam, samples=samples)
+
+
+def finish(progress: Progress, *, pairs: int = 200, beam: int = 1, samples: int = 5) -> Run:
+    """The run so far, with BLEU and samples: the first `pairs` sentences of the test split, translated."""
+    run = progress.run()
+    if run.how.task != "translation" or run.status == "diverged" or not pairs:
+        return run
+    corpus = progress.corpus
+    sources, references = zip(*corpus.pairs("test")[:pairs], strict=True)
+    if corpus.pieces:  # of words: scored as whole words
+        references = [corpus.text(corpus.tokens(reference, "en")) for reference in references]
+    translations = translate(progress.learner, corpus, sources, beam=beam)
+    shown = tuple(Sample(*three) for three in zip(sources, references, translations, strict=True))[:samples]
+    return replace(run, bleu=bleu(translations, references), samples=shown)
+
+
+class Trainer:
+    """A run under way: the learner, its optimiser, and the rows measured so far."""
+
+    def __init__(self, cfg: ModelConfig, how: TrainConfig, corpus: Corpus):
+        if cfg.stack != STACK[how.task]:
+            raise ValueError(
+                f"task={how.task!r} needs a model with stack={STACK[how.task]!r}, got stack={cfg.stack!r}; "
+                f"use cfg.with_(stack={STACK[how.task]!r})"
+            )
+        self.cfg, self.how, self.corpus = cfg, how, corpus
+        vocab = (len(corpus.source), len(corpus.target))[-len(cfg.sides) :]
+        self.learner = Learner(cfg, vocab, pad=PAD, seed=how.seed, dropout=how.dropout, group_of=groups(cfg, how))
+        self.optimizer = optimizer(how, self.learner.flats)
+        self.batches = corpus.stream("train", how.batch, seed=how.seed, task=how.task)
+        self.held_out: list[Batch] = []
+        self.rows: list[dict[str, float]] = []
+        self.norms: list[tuple] = []
+        self.status = "stopped"  # until it has finished or diverged
+
+    def step(self, step: int) -> dict[str, float]:
+        """One step of the optimiser: its row of the table."""
+        started = time.perf_counter()
+        nll, words = self.backward(next(self.batches))
+        gradient = self.learner.gradient_norm()
+        row = {"step": step, "loss": nll, "val_loss": nan, "lr": learning_rate(self.how, step), "gradient": gradient}
+        measured = step in (1, self.how.steps) or step % self.how.validate_every == 0
+        if not isfinite(nll):
+            self.status = "diverged"
+        else:
+            if measured:
+                self.norms += self.gradient_rows(step)
+            self.update(step, gradient)
+        row["tokens_per_second"] = words / (time.perf_counter() - started)
+        if self.status != "diverged" and measured and step > 1:
+            row["val_loss"] = self.validate()
+        if self.status != "diverged" and step == self.how.steps:
+            self.status = "finished"
+        self.rows.append(row)
+        return row
+
+    @torch.enable_grad()
+    def backward(self, batch: Batch) -> tuple[float, int]:
+        """Loss and gradient on a batch: (nats a word, words)."""
+        self.learner.zero_grad()
+        goal, nll, words = self.learner.loss(batch, self.how.label_smoothing, learning=True)
+        goal.backward()
+        return float(nll.detach()), words
+
+    def update(self, step: int, gradient: float) -> None:
+        """Move the weights, by a gradient cut to `how.clip` where that is set."""
+        if self.how.clip and gradient > self.how.clip:
+            for flat in self.learner.flats.values():
+                flat.grad.mul_(self.how.clip / gradient)
+        set_rates(self.optimizer, self.how, step)
+        self.optimizer.step()
+
+    @torch.no_grad()
+    def validate(self) -> float:
+        """Negative log-likelihood of the validation split, in nats a word."""
+        if not self.held_out:
+            batches = list(self.corpus.batches("val", VALIDATION_SIZE, task=self.how.task))
+            self.held_out = batches[:: -(-len(batches) // VALIDATION)]  # of all lengths
+        losses = [self.learner.loss(batch)[1:] for batch in self.held_out]
+        return float(sum(nll * words for nll, words in losses) / sum(words for _, words in losses))
+
+    def gradient_rows(self, step: int) -> list[tuple]:
+        """The norm of every weight matrix's gradient at this step."""
+        cfg, weights, seed = self.cfg, self.learner.weights, self.how.seed
+        head = step, cfg.placement.key, cfg.depth, cfg.width
+        return [(*head, *m.name, seed, float(weights[m.name].grad.double().norm()), False) for m in matrices(cfg)]
+
+    def run(self) -> Run:
+        """All that was measured so far."""
+        table = pd.DataFrame(self.rows, columns=list(COLUMNS))
+        gradients = pd.DataFrame(self.norms, columns=["step", *GRADIENTS])
+        return Run(self.cfg, self.how, self.corpus.name, self.corpus.checksum, table, gradients, self.status)

@@ -1,0 +1,170 @@
+"""A model that learns, against torch's own Transformer with the same weights."""
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from lntutor.config import Batch, ModelConfig, TrainConfig
+from lntutor.learner import Learner
+from lntutor.optimizers import optimizer, set_rates
+from lntutor.placements import PLACEMENTS, Placement, each
+from lntutor.reading import positions
+from tests.reference import DECODER, ENCODER, torch_layer
+
+PAD = 1
+VOCAB = (23, 19)
+
+
+def text(seed: int, encoder_only: bool = False) -> Batch:
+    """Random sentences of unequal lengths."""
+    rng = np.random.default_rng(seed)
+
+    def ids(words, longest):
+        rows = np.full((5, longest), PAD)
+        for row in rows:
+            n = rng.integers(2, longest + 1)
+            row[:n] = rng.integers(5, words, n)
+        rows[0] = rng.integers(5, words, longest)
+        return rows
+
+    source, full = ids(VOCAB[0], 7), ids(VOCAB[1], 9)
+    if encoder_only:
+        return Batch(source, labels=source, pad=PAD, vocab=(VOCAB[0], VOCAB[0]))
+    return Batch(source, full[:, :-1], full[:, 1:], PAD, VOCAB)
+
+
+class Twin(nn.Module):
+    """The same model from torch's layers, which hold copies of a learner's weights; the head is the embedding."""
+
+    def __init__(self, learner: Learner):
+        super().__init__()
+        cfg, w = learner.cfg, {name: t.detach().clone() for name, t in learner.weights.items()}
+        first, self.width = cfg.placement.key == "pre", cfg.width
+        self.source, self.target = (nn.Parameter(w["embedding", side]) for side in cfg.sides)
+        layers = range(1, cfg.depth + 1)
+        self.encoder = nn.ModuleList(torch_layer(cfg, w, "encoder", i, ENCODER, first) for i in layers)
+        self.decoder = nn.ModuleList(torch_layer(cfg, w, "decoder", i, DECODER, first) for i in layers)
+        make = (lambda: nn.LayerNorm(cfg.width, dtype=torch.float64)) if first else nn.Identity
+        self.last = nn.ModuleList([make(), make()])
+
+    def embedded(self, ids, table):
+        return F.embedding(ids, table) * self.width**0.5 + torch.from_numpy(positions(ids.shape[1], self.width))
+
+    def forward(self, source, target):
+        blank = source == PAD
+        x, y = self.embedded(source, self.source), self.embedded(target, self.target)
+        for layer in self.encoder:
+            x = layer(x, src_key_padding_mask=blank)
+        x = self.last[0](x)
+        ahead = torch.ones(target.shape[1], target.shape[1], dtype=torch.bool).triu(1)
+        for layer in self.decoder:
+            y = layer(y, x, ahead, tgt_key_padding_mask=target == PAD, memory_key_padding_mask=blank)
+        return self.last[1](y) @ self.target.T
+
+
+@pytest.mark.parametrize("name", ["adam", "sgd"])
+@pytest.mark.parametrize("placement", ["post", "pre"])
+def test_twenty_steps_give_the_losses_of_torchs_own_transformer(placement, name):
+    """Oracle: nn.TransformerEncoderLayer and -DecoderLayer with copied weights, F.cross_entropy, torch.optim."""
+    cfg = ModelConfig(placement, depth=2, width=16, heads=2, ffn=24)
+    how = TrainConfig(name, lr=1e-2, warmup=5, steps=20)
+    learner = Learner(cfg, VOCAB, pad=PAD, seed=3, dtype=torch.float64)
+    twin = Twin(learner)
+    ours = optimizer(how, {"warm": learner.flats["all"]})
+    make = {
+        "adam": lambda p: torch.optim.Adam(p, betas=(0.9, 0.98)),
+        "sgd": lambda p: torch.optim.SGD(p, momentum=how.momentum),
+    }[name]
+    theirs = make(twin.parameters())
+    for step in range(1, 21):
+        batch = text(step)
+        learner.zero_grad()
+        goal, nll, words = learner.loss(batch, 0.1, learning=True)
+        goal.backward()
+        norm = learner.gradient_norm()
+        set_rates(ours, how, step)
+        ours.step()
+
+        theirs.zero_grad()
+        logits = twin(torch.from_numpy(batch.source), torch.from_numpy(batch.target)).flatten(0, 1)
+        labels = torch.from_numpy(batch.labels).flatten()
+        smoothed = F.cross_entropy(logits, labels, ignore_index=PAD, label_smoothing=0.1)
+        smoothed.backward()
+        theirs.param_groups[0]["lr"] = 1e-2 * (min(1, step / 5) if step <= 5 else (5 / step) ** 0.5)
+        squares = sum(float(p.grad.square().sum()) for p in twin.parameters() if p.grad is not None)
+        theirs.step()
+
+        assert words == int((labels != PAD).sum())
+        assert float(goal.detach()) == pytest.approx(float(smoothed.detach()), rel=1e-8)
+        assert float(nll.detach()) == pytest.approx(
+            float(F.cross_entropy(logits, labels, ignore_index=PAD).detach()), rel=1e-8
+        )
+        assert norm == pytest.approx(squares**0.5, rel=1e-6)
+
+
+@pytest.mark.parametrize("placement", [key for key in PLACEMENTS if key != "no_residual"])  # its tokens collapse
+def test_every_placement_has_a_gain_and_a_bias_for_every_norm_and_a_gradient_for_every_weight(placement):
+    """Oracle: each weight moves the loss, but for the keys' bias, which a softmax does not see."""
+    learner = Learner(ModelConfig(placement, depth=4, width=8, heads=2, ffn=8), VOCAB, pad=PAD, dtype=torch.float64)
+    learner.loss(text(0))[0].backward()
+    still = {name for name, w in learner.weights.items() if float(w.grad.abs().max()) < 1e-12}
+    assert {name[-1] for name in still} <= {"b_K"}
+    assert ("encoder", 1, "norm", 0, "gain") in learner.weights or placement == "none"
+
+
+def test_a_norm_inside_a_sub_layer_gets_a_gain_of_its_own_width():
+    """Oracle: the width of what is normalised: 24 in the FFN."""
+    inside = Placement(
+        "inside", "x + f(x), N on hidden", each(lambda x, f, N, at: x + f(x)), taps={"hidden": lambda x, N, at: N(x)}
+    )
+    learner = Learner(ModelConfig(inside, depth=1, width=8, heads=2, ffn=24, stack="encoder"), VOCAB[:1], pad=PAD)
+    assert learner.weights["encoder", 1, "norm", 0, "gain"].shape == (24,)
+
+
+def test_a_placement_that_profiles_keeps_the_variances_of_its_first_batch():
+    """Oracle: the rule is x + growth·0: what it asks for is kept, on both sides, though the weights move on."""
+    rule = each(lambda x, f, N, at: N(at.growth(f) ** 0.5 * x + f(x)))
+    learner = Learner(
+        ModelConfig(Placement("profiled", "N(ωx + f(x))", rule, profile=True), depth=2, width=8, heads=2, ffn=8),
+        VOCAB, pad=PAD,
+    )  # fmt: skip
+    learner.loss(text(0))
+    kept = dict(learner.profile)
+    assert {name[0] for name in kept} == {"encoder", "decoder"}
+    learner.flats["all"].mul_(2)
+    learner.loss(text(1))
+    assert all(torch.equal(kept[name], learner.profile[name]) for name in kept)
+
+
+def test_dropout_keeps_the_mean_is_drawn_from_the_seed_and_is_off_when_validating():
+    """Oracle: the definition of inverted dropout."""
+    cfg = ModelConfig("pre", depth=1, width=16, heads=2, ffn=16)
+
+    def learner(seed=0):
+        return Learner(cfg, VOCAB, pad=PAD, seed=seed, dropout=0.3)
+
+    kept = learner()._drop(torch.ones(200, 200))
+    assert sorted(kept.unique().tolist()) == pytest.approx([0, 1 / 0.7])
+    assert float(kept.mean()) == pytest.approx(1, abs=0.02)
+    one, two = learner(), learner()
+    batch = text(0)
+    assert float(one.loss(batch, learning=True)[1].detach()) == float(two.loss(batch, learning=True)[1].detach())
+    assert float(one.loss(batch)[1].detach()) == float(learner().loss(batch)[1].detach())
+    assert float(one.loss(batch, learning=True)[1].detach()) != float(one.loss(batch)[1].detach())
+
+
+def test_an_encoder_alone_predicts_the_words_that_it_is_asked_for():
+    """Oracle: log softmax of the output at those positions, from the model's own output, one position at a time."""
+    cfg = ModelConfig("post", depth=2, width=16, heads=2, ffn=16, stack="encoder")
+    learner = Learner(cfg, VOCAB[:1], pad=PAD, dtype=torch.float64)
+    batch = text(4, encoder_only=True)
+    labels = np.where(np.arange(7) % 3 == 0, batch.labels, PAD)
+    batch = Batch(batch.source, labels=labels, pad=PAD, vocab=batch.vocab)
+    _, nll, words = learner.loss(batch)
+    out = learner.model()(learner.embed("encoder", torch.from_numpy(batch.source))).unflatten(0, (5, 7))
+    logits = out @ learner.weights["embedding", "encoder"].T
+    picked = [-logits[i, j].log_softmax(0)[labels[i, j]] for i, j in zip(*np.nonzero(labels != PAD), strict=True)]
+    assert words == len(picked)
+    assert float(nll.detach()) == pytest.approx(float(sum(picked).detach()) / words)

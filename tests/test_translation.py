@@ -1,0 +1,105 @@
+"""Decoding and BLEU, against exhaustive search and sacrebleu's own command."""
+
+import subprocess
+import sys
+from itertools import product
+
+import numpy as np
+import pytest
+import torch
+
+from lntutor import translation
+from lntutor.config import ModelConfig
+from lntutor.corpus import END, MASK, PAD, START, UNKNOWN, load_corpus
+from lntutor.learner import Learner
+from lntutor.translation import beam_search, bleu, greedy, translate
+
+CFG = ModelConfig("post", depth=1, width=16, heads=2, ffn=16)
+
+
+def sources(count, words, seed=0):
+    rng = np.random.default_rng(seed)
+    ids = np.full((count, 6), PAD)
+    for row in ids:
+        n = rng.integers(2, 7)
+        row[:n] = [*rng.integers(5, words, n - 1), END]
+    return torch.from_numpy(ids)
+
+
+def sharp(words, seed):
+    """An untrained model whose head is sharp enough for translations to end."""
+    learner = Learner(CFG, (words, words), pad=PAD, seed=seed)
+    learner.weights["embedding", "decoder"].data.mul_(3)
+    return learner
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_beam_of_one_is_greedy(seed):
+    """Oracle: greedy search, written without scores."""
+    learner, source = sharp(12, seed), sources(9, 12, seed)
+    assert beam_search(learner, source, 1) == greedy(learner, source)
+
+
+def score(learner, source, words):
+    """Log-probability a word of one translation, END included: one forward pass, no search."""
+    ids = torch.tensor([[START, *words]])
+    memory = learner.embed("encoder", source[None, source != PAD])
+    out = learner.model()(memory, learner.embed("decoder", ids))
+    log_p = learner.log_probabilities(out)
+    return float(log_p[range(len(words) + 1), [*words, END]].sum()) / (len(words) + 1)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("seed", range(3))
+def test_a_wide_beam_finds_the_best_of_all_translations(seed, monkeypatch):
+    """Oracle: every sentence of at most two of the four words, scored one by one."""
+    monkeypatch.setattr(translation, "longest", lambda source: torch.full((len(source),), 3))
+    learner, source = sharp(9, seed), sources(3, 9, seed)
+    found = beam_search(learner, source, 40)
+    for row, words in zip(source, found, strict=True):
+        every = [list(w) for n in range(3) for w in product(range(5, 9), repeat=n)]
+        best = max(every, key=lambda w: score(learner, row, w))
+        assert score(learner, row, words) == pytest.approx(score(learner, row, best), abs=1e-5)
+
+
+def test_translations_never_hold_what_is_no_word_and_always_end():
+    """Oracle: the list of special words, and the limit of length."""
+    learner, source = Learner(CFG, (12, 12), pad=PAD), sources(16, 12)
+    for found in (greedy(learner, source), beam_search(learner, source, 3)):
+        for words, row in zip(found, source, strict=True):
+            assert not set(words) & {UNKNOWN, PAD, START, END, MASK}
+            assert len(words) <= 1.5 * int((row != PAD).sum()) + 5
+
+
+def test_a_sentence_is_translated_alike_in_any_company():
+    """Oracle: the same sentences one at a time; padding and order change nothing."""
+    corpus = load_corpus("captions")
+    learner = Learner(CFG, (len(corpus.source), len(corpus.target)), pad=PAD, seed=1)
+    learner.weights["embedding", "decoder"].data.mul_(3)
+    german = [pair[0] for pair in corpus.pairs("val")[:12]]
+    together = translate(learner, corpus, german, size=5)
+    assert together == [translate(learner, corpus, [sentence])[0] for sentence in german]
+
+
+def test_bleu_is_what_sacrebleus_command_says(tmp_path):
+    """Oracle: `python -m sacrebleu -lc -b` on files."""
+    references = ["A man is climbing up a tree.", "Two women are reading a letter.", "A dog runs."]
+    translations = ["a man is climbing a tree.", "two women read the letter.", "a dog runs."]
+    (tmp_path / "ref").write_text("\n".join(references) + "\n", encoding="utf-8")
+    (tmp_path / "hyp").write_text("\n".join(translations) + "\n", encoding="utf-8")
+    command = [sys.executable, "-m", "sacrebleu", "ref", "-i", "hyp", "-lc", "-b", "-w", "6"]
+    said = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True).stdout
+    assert bleu(translations, references) == pytest.approx(float(said), abs=1e-5)
+
+
+@pytest.mark.parametrize(("translations", "references"), [([], []), (["a"], ["a", "b"]), (["a", "b"], ["a"])])
+def test_bleu_of_unequal_or_empty_lists_is_refused(translations, references):
+    """Oracle: sacrebleu itself does not notice unequal lengths, and fails on none with an IndexError."""
+    with pytest.raises(ValueError, match="as many translations as references"):
+        bleu(translations, references)
+
+
+def test_a_beam_that_makes_no_sense_is_refused():
+    """Oracle: the sentence."""
+    with pytest.raises(ValueError, match=r"beam must be a whole number in 1\.\.64, got 0"):
+        beam_search(sharp(9, 0), sources(1, 9), 0)
