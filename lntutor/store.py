@@ -17,8 +17,7 @@ from typing import Any
 
 import platformdirs
 
-from lntutor.notes import HOME
-
+CACHE = "LNTUTOR_CACHE"  # the folder of what can be computed again, where not the usual one for caches
 SOURCES = (
     "config", "corpus", "learner", "matrices", "measure", "model", "optimizers", "placements", "reading", "training",
     "translation", "weights", "parallel", "wording",
@@ -26,9 +25,8 @@ SOURCES = (
 
 
 def folder() -> Path:
-    """Where entries are: below LNTUTOR_HOME, where that is set, or in the user's cache."""
-    home = os.environ.get(HOME)
-    return (Path(home) / "cache" if home else Path(platformdirs.user_cache_dir("lntutor", appauthor=False))) / "runs"
+    """Where entries are: in LNTUTOR_CACHE, where that is set, or in the user's cache; runs of any notebook share it."""
+    return Path(os.environ.get(CACHE) or platformdirs.user_cache_dir("lntutor", appauthor=False)) / "runs"
 
 
 def key(*question: Any) -> str:

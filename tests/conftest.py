@@ -12,8 +12,13 @@ settings.load_profile("lntutor")
 
 @pytest.fixture(autouse=True, scope="session")
 def own_notes(tmp_path_factory):
-    """Notes of a reader who has just arrived: those of whoever runs the tests are left alone."""
+    """Notes of a reader who has just arrived: those of whoever runs the tests are left alone.
+
+    Training runs are remembered for as long as the tests take, and for all their processes.
+    """
     os.environ["LNTUTOR_HOME"] = str(tmp_path_factory.mktemp("notes"))
+    own = tmp_path_factory.getbasetemp()
+    os.environ["LNTUTOR_CACHE"] = str((own.parent if "PYTEST_XDIST_WORKER" in os.environ else own) / "cache")
 
 
 @pytest.fixture(autouse=True, scope="session")

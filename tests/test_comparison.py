@@ -21,7 +21,7 @@ def corpus():
 
 @pytest.fixture(autouse=True)
 def own_store(tmp_path, monkeypatch):
-    monkeypatch.setenv("LNTUTOR_HOME", str(tmp_path))
+    monkeypatch.setenv("LNTUTOR_CACHE", str(tmp_path))
 
 
 def cases():
@@ -85,7 +85,7 @@ def test_an_interrupt_keeps_the_runs_that_have_ended(corpus, monkeypatch):
 def test_a_folder_that_cannot_be_written_costs_only_the_memory(corpus, monkeypatch, tmp_path):
     """Oracle: the runs are there all the same."""
     (tmp_path / "file").write_text("")
-    monkeypatch.setenv("LNTUTOR_HOME", str(tmp_path / "file"))
+    monkeypatch.setenv("LNTUTOR_CACHE", str(tmp_path / "file"))
     assert (
         compare({"a": cases()["Pre-LN"]}, corpus, seeds=[0], pairs=0, jobs=1, progress=False)["a"][0].status
         == "finished"

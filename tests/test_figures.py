@@ -11,9 +11,12 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from lntutor import figures
 from lntutor.figures import graph, lesson, style
+from lntutor.figures.training import thinned
 from lntutor.placements import PLACEMENTS, At, Placement, draw, final_norm
 
 KEYS = tuple(PLACEMENTS)
@@ -395,6 +398,85 @@ def test_training_curves_draw_what_there_is():
     assert {t.uid.split("/")[0] for t in bare.data} == {"loss"}
     lost = table.assign(loss=table["loss"].where(table["step"] < 5))
     assert "Diverged" in figures.alt_text(figures.training_curves(lost))
+
+
+def many_runs(steps=500, **columns):
+    """Runs of two placements with noise and one spike, long enough to be thinned and averaged."""
+    at = np.arange(1, steps + 1)
+    parts = []
+    for i, (run, key) in enumerate((("a", "pre"), ("b", "post"), ("c", "post"), ("d", "post"), ("e", "post"))):
+        noise = np.random.default_rng(i).normal(size=steps)
+        loss = 5 / np.sqrt(at) + 0.1 * noise
+        gradient = np.where(at == 123, 50.0, 1 + 0.1 * np.abs(noise))
+        parts.append(pd.DataFrame({"run": run, "placement": key, "step": at, "loss": loss, "gradient": gradient}))
+    return pd.concat(parts, ignore_index=True).assign(lr=0.01, **columns)
+
+
+def test_long_runs_are_thinned_but_keep_their_spikes_and_their_average():
+    """Oracle: the largest gradient of the table; numpy's mean of the 21 losses around a step."""
+    table = many_runs()
+    fig = figures.training_curves(table)
+    assert max(len(t.x) for t in fig.data) <= 250
+    for run, part in table.groupby("run"):
+        drawn = trace(fig, f"gradient/{run}")
+        assert dict(zip(drawn.x, drawn.y, strict=True))[123] == 50
+        assert (drawn.x[0], drawn.x[-1]) == (1, 500)
+        loss, mean = part["loss"].to_numpy(), trace(fig, f"mean/{run}")
+        known = dict(zip(mean.x, mean.y, strict=True))
+        assert known[1] == pytest.approx(loss[0])
+        assert known[500] == pytest.approx(loss[489:].mean())
+        inner = [step for step in known if 11 <= step <= 490]
+        np.testing.assert_allclose([known[s] for s in inner], [loss[s - 11 : s + 10].mean() for s in inner])
+
+
+@settings(max_examples=50)
+@given(st.lists(st.floats(-1e6, 1e6) | st.just(np.nan), min_size=1, max_size=400), st.integers(10, 60))
+def test_thinning_keeps_ends_and_extremes(values, most):
+    """Oracle: numpy's least and greatest value."""
+    values = np.array(values)
+    x, y = thinned(np.arange(len(values)), values, most)
+    assert len(x) <= most
+    assert x == sorted(set(x))
+    assert (x[0], x[-1]) == (0, len(values) - 1)
+    kept = [v for v in y if v is not None]
+    if kept:
+        assert (min(kept), max(kept)) == (np.nanmin(values), np.nanmax(values))
+
+
+def test_runs_of_one_placement_share_its_hue_and_differ_in_line_and_mark():
+    """Oracle: the placement's own style for its first run; no two of four alike in dash or in mark."""
+    table = many_runs()
+    fig = figures.training_curves(table.assign(val_loss=table["loss"].where(table["step"] % 100 == 0)))
+    names = [t.name for t in fig.data if t.showlegend]
+    assert names == ["b", "c", "d", "e", "a"]  # placements in their order, and runs as they come
+    own = style.placement_style("post")
+    assert trace(fig, "mean/b").line.dash == own["dash"]
+    assert trace(fig, "mean/b").line.color == own["color"]
+    assert trace(fig, "mean/c").line.color == style.darker(own["color"], 0.6)
+    assert len({trace(fig, f"mean/{run}").line.dash for run in "bcde"}) == 4
+    assert len({trace(fig, f"val_loss/{run}").marker.symbol for run in "bcde"}) == 4
+
+
+def test_seeds_of_a_run_are_a_line_each_and_the_title_has_their_mean():
+    """Oracle: two seeds whose last losses are 1 and 2."""
+    parts = [pd.DataFrame({"run": "pre", "seed": s, "step": [1, 2], "loss": [5.0, 1.0 + s]}) for s in (0, 1)]
+    fig = figures.training_curves(pd.concat(parts))
+    assert [t.uid for t in fig.data] == ["loss/pre/0", "loss/pre/1"]
+    assert [t.showlegend for t in fig.data] == [True, False]
+    assert title(fig) == "After 2 steps, loss: Pre-LN 1.5"
+
+
+def test_a_loss_that_runs_away_is_marked_and_does_not_stretch_the_axis():
+    """Oracle: the axis ends at 1.5 times the first loss and a little room; the last finite step is marked."""
+    losses = [6.0, 5.0, 4000.0, np.nan]
+    lost = pd.DataFrame({"run": "post", "step": [1, 2, 3, 4], "loss": losses})
+    fig = figures.training_curves(pd.concat([lost, lost.assign(run="pre", loss=[6.0, 4.0, 3.0, 2.0])]))
+    low, high = fig.layout.yaxis.range
+    assert low < 2
+    assert 9 < high < 10
+    assert (trace(fig, "diverged/post").x, trace(fig, "diverged/post").text) == ((3,), ("diverged",))
+    assert title(fig) == "After 4 steps, loss: Pre-LN 2; diverged: Post-LN"
+    assert fig.layout.xaxis.range[1] < figures.training_curves(lost, steps=100).layout.xaxis.range[1] == 102
 
 
 def test_heat_maps_share_a_scale_and_carry_the_numbers():

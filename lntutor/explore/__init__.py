@@ -6,6 +6,7 @@ from lntutor.explore.layer_norm import LayerNormExplorer
 from lntutor.explore.placement import PlacementExplorer
 from lntutor.explore.signal import SignalExplorer
 from lntutor.explore.theorem import BoundednessExplorer, TheoremExplorer
+from lntutor.explore.training import TrainingExplorer
 
 __all__ = [
     "AttentionExplorer",
@@ -15,4 +16,5 @@ __all__ = [
     "PlacementExplorer",
     "SignalExplorer",
     "TheoremExplorer",
+    "TrainingExplorer",
 ]

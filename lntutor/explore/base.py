@@ -40,6 +40,7 @@ class Explorer(w.VBox):
     PRESETS: ClassVar[dict[str, dict[str, Any]]] = {}
     PINS: ClassVar[bool] = True  # whether its figures can show pinned curves
     FIRST: ClassVar[tuple[str, ...]] = ()  # controls that stand above the fold
+    APART: ClassVar[tuple[str, ...]] = ()  # controls that a subclass puts into the page itself
     CSS = "<style>.lntutor-status{min-height:1.4em}.lntutor-status .wrong{color:#a30000}</style>"
 
     def __init__(self, preset: str | None = None, **state):
@@ -86,6 +87,10 @@ class Explorer(w.VBox):
     def label(self, state: dict[str, Any]) -> str:
         """A few words for a pinned curve."""
         raise NotImplementedError
+
+    def said(self, state: dict[str, Any], seconds: float) -> str:
+        """The status line, in HTML, once a picture is drawn that took so many seconds."""
+        return f"{html.escape(self.label(state))} · {1e3 * seconds:.0f} ms"
 
     # State -----------------------------------------------------------------------------------------------------
 
@@ -243,7 +248,7 @@ class Explorer(w.VBox):
             ahead = self._drawn[:2] == (self._key(state, quick), _identities(self.pinned))
             self.plot.show(self._drawn[2] if ahead else self.draw(state, tables, self.pinned))
             self.tables, self.error = tables, None
-            self._say(f"{html.escape(self.label(state))} · {1e3 * (time.perf_counter() - started):.0f} ms")
+            self._say(self.said(state, time.perf_counter() - started))
             self._fill_table()
         except Moved:
             return
@@ -265,13 +270,17 @@ class Explorer(w.VBox):
 
     def _repr_mimebundle_(self, **options):
         self.settle()  # the twin cannot wait for the other seeds
-        return with_twin(super()._repr_mimebundle_(**options), static_twin(self.figure))
+        return with_twin(super()._repr_mimebundle_(**options), self._twin())
+
+    def _twin(self) -> str:
+        """The explorer in HTML, for a page without a kernel."""
+        return static_twin(self.figure)
 
     # The page --------------------------------------------------------------------------------------------------
 
     def _build(self) -> None:
         first = [self.controls[name] for name in self.FIRST]
-        rest = [control for name, control in self.controls.items() if name not in self.FIRST]
+        rest = [control for name, control in self.controls.items() if name not in self.FIRST + self.APART]
         more = w.Accordion([_grid(rest)], titles=("More",), selected_index=None)
         self.shown = w.HTML(layout=w.Layout(max_height="320px", overflow="auto", display="none"))
         self.setting = w.Text(layout=w.Layout(width="98%", display="none"), description="Setting")
@@ -304,13 +313,16 @@ class Explorer(w.VBox):
         }
         if not self.PINS:
             del self.buttons["pin"]
-        presets = []
-        if self.PRESETS:
-            self.preset = w.Dropdown(options=["Preset …", *self.PRESETS], layout=w.Layout(width="150px"))
-            self.preset.tooltip = "Settings by name"
-            self.preset.observe(self._choose_preset, names="value")
-            presets = [self.preset]
-        return w.Box([*presets, *self.buttons.values()], layout=w.Layout(flex_flow="row wrap"))
+        return w.Box([*self._preset_list(), *self.buttons.values()], layout=w.Layout(flex_flow="row wrap"))
+
+    def _preset_list(self) -> list[w.Widget]:
+        """The list of presets, where there are any."""
+        if not self.PRESETS:
+            return []
+        self.preset = w.Dropdown(options=["Preset …", *self.PRESETS], layout=w.Layout(width="150px"))
+        self.preset.tooltip = "Settings by name"
+        self.preset.observe(self._choose_preset, names="value")
+        return [self.preset]
 
     def _button(self, words: str, tooltip: str, action: Callable[[], None]) -> w.Button:
         button = w.Button(description=words, tooltip=tooltip, layout=w.Layout(width="auto"))

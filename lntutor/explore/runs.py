@@ -1,0 +1,209 @@
+"""What a training explorer runs, and how it ended, in words: settings, names, the plan, tables in HTML."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+
+from lntutor.config import ModelConfig, TrainConfig
+from lntutor.download import CORPORA, locate
+from lntutor.parallel import CorpusError
+
+MOST_RUNS = 12  # in one plan, and on screen
+OPTIMIZER_NAMES = {"adam": "Adam", "sgd": "SGD", "radam": "RAdam", "gi_adam": "GI-Adam"}
+TASK_NAMES = {"translation": "translation", "masked_words": "masked words"}
+COMPARISONS = {  # what the presets run, beside what the other controls say
+    "figure 2": (
+        {"placement": "post", "optimizer": "adam", "warmup": 0},
+        {"placement": "post", "optimizer": "adam", "warmup": 50},
+        {"placement": "post", "optimizer": "adam", "warmup": 200},
+        {"placement": "post", "optimizer": "sgd", "lr": 0.1, "warmup": 0},
+        {"placement": "post", "optimizer": "sgd", "lr": 0.1, "warmup": 200},
+    ),
+    "figure 4": (
+        {"placement": "post", "optimizer": "adam", "warmup": 200},
+        {"placement": "pre", "optimizer": "adam", "warmup": 0},
+        {"placement": "pre", "optimizer": "radam", "warmup": 0},
+    ),
+    "figure 5": (
+        {"placement": "post", "optimizer": "adam", "warmup": 200},
+        {"placement": "pre", "optimizer": "adam", "warmup": 0},
+    ),
+}
+FIGURES = {  # of Xiong et al. 2020
+    "figure 2": "figure 2: warm-up in Post-LN",
+    "figure 4": "figure 4: Pre-LN without warm-up",
+    "figure 5": "figure 5: masked words",
+}
+
+
+@dataclass(frozen=True)
+class Setting:
+    """All that a run depends on."""
+
+    model: ModelConfig
+    how: TrainConfig
+    corpus: str
+
+    def phrases(self) -> dict[str, str]:
+        """The setting in words, part by part."""
+        model, how = self.model, self.how
+        sides = "+".join([str(model.depth)] * len(model.sides))
+        return {
+            "placement": model.placement.label,
+            "optimizer": OPTIMIZER_NAMES[how.optimizer],
+            "lr": f"lr {how.lr:g}",
+            "warmup": f"warm-up {how.warmup}" if how.warmup else "no warm-up",
+            "schedule": how.schedule.replace("_", " "),
+            "depth": f"{sides} layer{'' if sides == '1' else 's'}",
+            "width": f"width {model.width}",
+            "task": TASK_NAMES[how.task],
+            "corpus": self.corpus,
+            "label_smoothing": f"label smoothing {how.label_smoothing:g}",
+            "steps": f"{how.steps} steps",
+            "seed": f"seed {how.seed}",
+        }
+
+
+def setting_of(run) -> Setting:
+    """The setting of a run that was made."""
+    return Setting(run.model, run.how, run.corpus)
+
+
+def names(settings: list[Setting], seeds: bool = True) -> list[str]:
+    """Each setting by its LN position and by what is not the same in all of them, with a number if that is nothing."""
+    words = [setting.phrases() for setting in settings]
+    again = [words[:i].count(own) for i, own in enumerate(words)]
+    differ = [part for part in words[0] if len({own[part] for own in words}) > 1] if words else []
+    differ = [part for part in differ if part != "placement" and (seeds or part != "seed")]
+    if "optimizer" in differ and len({(own["optimizer"], own["lr"]) for own in words}) == len(
+        {own["optimizer"] for own in words}
+    ):
+        differ = [part for part in differ if part != "lr"]  # each optimiser has its own
+    short = [", ".join([own["placement"], *(own[part] for part in differ)]) for own in words]
+    return [f"{name} ({n + 1})" if n else name for name, n in zip(short, again, strict=True)]
+
+
+def in_common(settings: list[Setting]) -> str:
+    """The main things that all settings share, in words."""
+    words = [setting.phrases() for setting in settings]
+    main = ("optimizer", "lr", "warmup", "depth", "width", "task", "corpus")
+    return ", ".join(words[0][part] for part in main if len({own[part] for own in words}) == 1)
+
+
+def plan(state: dict[str, Any]) -> list[Setting]:
+    """The runs that the controls ask for, in order: each of the preset, or one an LN position, for every seed."""
+    own = [
+        {"placement": key, "optimizer": state["optimizer"], "warmup": state["warmup"]} for key in state["placements"]
+    ]
+    rows = COMPARISONS[state["preset"]] if state["preset"] else own
+    if not rows:
+        raise ValueError("Pick at least one LN position.")
+    settings = [_setting(state, row, seed) for row in rows for seed in range(state["seeds"])]
+    if len(settings) > MOST_RUNS:
+        raise ValueError(f"At most {MOST_RUNS} runs at once, got {len(settings)}: pick fewer LN positions or seeds.")
+    return settings
+
+
+def _setting(state: dict[str, Any], row: dict[str, Any], seed: int) -> Setting:
+    stack = "encoder" if state["task"] == "masked_words" else "encoder-decoder"
+    width, steps = state["width"], state["steps"]
+    model = ModelConfig(row["placement"], state["depth"], width, 4, 4 * width, stack)
+    how = TrainConfig(
+        row["optimizer"],
+        row.get("lr", state["lr"]),
+        row["warmup"],
+        state["schedule"],
+        steps,
+        seed=seed,
+        task=state["task"],
+        label_smoothing=state["label_smoothing"],
+        validate_every=max(1, steps // 10),
+    )
+    return Setting(model, how, state["corpus"])
+
+
+def corpora() -> list[str]:
+    """The corpora that are on this computer."""
+    found = []
+    for name in CORPORA:
+        with suppress(CorpusError):
+            found.append(locate(name)[0])
+    return found
+
+
+def seconds_a_step(setting: Setting) -> float:
+    """About how long a step takes on one core of a laptop, from a few runs; `pace` corrects it."""
+    sides = len(setting.model.sides)
+    return sides * setting.model.depth * (0.003 + 0.00006 * setting.model.width)
+
+
+def duration(seconds: float) -> str:
+    """Seconds, or minutes where there are many."""
+    return f"{max(1, round(seconds))} s" if seconds < 99 else f"{seconds / 60:.0f} min"
+
+
+def runs_in_words(settings: list[Setting], known: Sequence[Setting] = ()) -> str:
+    """How many runs of how many steps, and their names among those that are known already."""
+    words = names([*settings, *(setting for setting in known if setting not in settings)])[: len(settings)]
+    return f"{count(len(settings), 'run')} of {settings[0].how.steps} steps: {'; '.join(words)}"
+
+
+def count(number: int, noun: str) -> str:
+    """1 run, 2 runs."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def outcome(run) -> str:
+    """How a run ended."""
+    last = int(run.table["step"].iloc[-1])
+    return f"finished, {last} steps" if run.status == "finished" else f"{run.status} at step {last}"
+
+
+def results(runs: dict[str, Any]) -> str:
+    """Two tables in HTML: how every run ended, and held-out sentences as every model translates them."""
+    columns = ("Run", "Ended", "Validation loss", "BLEU", "Words a second")
+    head = "".join(f'<th scope="col">{word}</th>' for word in columns)
+    rows = "".join(
+        f'<tr><th scope="row">{html.escape(name)}</th><td>{outcome(run)}</td>'
+        f"<td>{_last(run.table['val_loss'].dropna())}</td>"
+        f"<td>{'–' if run.bleu is None else f'{run.bleu:.1f}'}</td>"
+        f"<td>{run.table['tokens_per_second'].median():,.0f}</td></tr>"
+        for name, run in runs.items()
+    )
+    table = f"<table><caption>How the runs ended</caption><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
+    return table + samples(runs)
+
+
+def samples(runs: dict[str, Any]) -> str:
+    """Held-out sentences, the reference and what every model says, as a table in HTML."""
+    said: dict[tuple[str, str], list[tuple[str, str]]] = {}
+    for name, run in runs.items():
+        for sample in run.samples:
+            said.setdefault((sample.source, sample.reference), []).append((name, sample.translation))
+    row = '<tr{}><th scope="row">{}</th><td lang="{}">{}</td></tr>'
+    bodies = [
+        row.format(' class="source"', "German", "de", html.escape(source))
+        + row.format("", "Reference", "en", html.escape(reference))
+        + "".join(row.format("", html.escape(name), "en", _cut(words)) for name, words in translations)
+        for (source, reference), translations in said.items()
+    ]
+    if not bodies:
+        return ""
+    caption = "<caption>Sentences that were held out</caption>"
+    return f"<table>{caption}{''.join(f'<tbody>{body}</tbody>' for body in bodies)}</table>"
+
+
+def _cut(words: str, most: int = 20) -> str:
+    """A translation, safe to show; the end of one that repeats itself for ever is left out."""
+    short = words.split()[:most]
+    return html.escape(" ".join(short)) + (" …" if len(words.split()) > most else "") or "–"
+
+
+def _last(values: pd.Series) -> str:
+    return f"{values.iloc[-1]:.2f}" if len(values) else "–"
