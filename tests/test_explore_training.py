@@ -256,6 +256,25 @@ def test_a_second_explorer_waits_its_turn_says_so_and_can_give_up(gate):
     same_run(second.runs["Pre-LN"], direct("pre"))
 
 
+def test_a_second_explorer_can_end_the_first_whose_page_may_be_gone(gate):
+    """Oracle: the first keeps its two steps, the second has the whole run; the button is there only while it waits."""
+    first, second = (TrainingExplorer(**TINY, placements=[key]) for key in ("post", "pre"))
+    assert second.buttons["other"].layout.display == "none"
+    first.run()
+    gate.release(2)
+    until(lambda: len(first.table()) == 2)
+    second.run()
+    until(lambda: words(second).startswith("Waiting for another training in this kernel"))
+    assert second.buttons["other"].layout.display is None
+    second.buttons["other"].click()
+    gate.release(1000)
+    first.wait(60)
+    second.wait(60)
+    assert first.runs["Post-LN"].status == "stopped"
+    same_run(second.runs["Pre-LN"], direct("pre"))
+    assert second.buttons["other"].layout.display == "none"
+
+
 def test_other_explorers_answer_while_one_trains_and_threads_are_left_as_they_were(gate):
     """Oracle: another explorer's picture; torch's own count."""
     before = torch.get_num_threads()

@@ -324,7 +324,8 @@ class TrainingExplorer(Explorer):
 
     def _progress_words(self) -> str:
         if self._phase == "waiting":
-            return "Waiting for another training in this kernel to end; Stop gives up the place."
+            ways = "Stop gives up the place, Stop the other ends that one."
+            return f"Waiting for another training in this kernel to end. {ways}"
         if self._stopping.is_set() or not self._queue:
             return "Stopping."
         name = self._names([self._live])[0] if self._live is not None else names(self._queue)[0]
@@ -353,6 +354,7 @@ class TrainingExplorer(Explorer):
         self.buttons["run"].disabled = self._busy or nothing
         self.buttons["stop"].disabled = not self._busy or self._stopping.is_set()
         self.buttons["clear"].disabled = not self._done
+        self.buttons["other"].layout.display = None if self._busy and self._phase == "waiting" else "none"
         self.bar.layout.visibility = "visible" if self._busy else "hidden"
         at = self._progress
         self.bar.value = self._steps_done + (at.step if at is not None else 0)
@@ -383,6 +385,7 @@ class TrainingExplorer(Explorer):
             "run": self._button("Run", "Train what the line below says", self.run),
             "stop": self._button("Stop", "End the training; what was measured stays", self._press_stop),
             "clear": self._button("Clear", "Remove the runs that have ended", self.clear),
+            "other": self._button("Stop the other", "End the training that this one waits for", self._stop_other),
         }
         mine["run"].button_style = "primary"
         self.buttons = mine | self.buttons
@@ -394,6 +397,12 @@ class TrainingExplorer(Explorer):
 
     def _preset_list(self) -> list[w.Widget]:
         return []  # a control here: it stands by the Run button, and is part of the state
+
+    def _stop_other(self) -> None:
+        """End the training that has the turn: its own page may be gone, as when its cell was run again."""
+        for explorer in list(_UNDER_WAY):
+            if explorer._phase != "waiting":
+                explorer.stop()
 
     def _press_stop(self) -> None:
         self.stop()
