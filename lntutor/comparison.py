@@ -8,11 +8,12 @@ from dataclasses import asdict, fields
 import pandas as pd
 
 from lntutor import store
-from lntutor.config import ModelConfig, TrainConfig, seed_list
+from lntutor.config import ModelConfig, TrainConfig, seed_list, whole
 from lntutor.corpus import Corpus
 from lntutor.training import Run, Sample, train
 
 Case = tuple[ModelConfig, TrainConfig]
+store.code()  # now, in every process: the code that was imported, not what the files hold later
 
 
 def compare(
@@ -33,12 +34,13 @@ def compare(
     from joblib import Parallel, cpu_count, delayed
     from tqdm.auto import tqdm
 
-    seeds = seed_list(seeds)
+    seeds, pairs = seed_list(seeds), whole("pairs", pairs, 0, 10**9)
+    jobs = cpu_count() if jobs is None else whole("jobs", jobs, 1, 1024)
     wanted = {(name, seed): (cfg, how.with_(seed=seed)) for name, (cfg, how) in cases.items() for seed in seeds}
     every = list(dict.fromkeys(wanted.values()))  # two names for one case are one run
     kept = {case: run for case in every if keep and (run := recall(*case, corpus, pairs)) is not None}
     rest = [case for case in every if case not in kept]
-    jobs = min(len(rest), jobs or cpu_count())
+    jobs = min(len(rest), jobs)
     words = f"{len(every)} runs" + (f", {len(kept)} remembered" if kept else "")
     with tqdm(total=len(every), initial=len(kept), desc=words, unit="run", disable=not progress) as bar:
         if jobs > 1:
@@ -62,7 +64,9 @@ def _one(i: int, cfg: ModelConfig, how: TrainConfig, corpus: Corpus, pairs: int,
         run = train(cfg, how, corpus, pairs=pairs, progress=False)
     finally:
         torch.set_num_threads(before)
-    if keep and run.status != "stopped":
+    if run.status == "stopped":  # `train` keeps what it has; a comparison wants whole runs
+        raise KeyboardInterrupt
+    if keep:
         store.save(_key(cfg, how, corpus, pairs), _write(run))
     return i, run
 
@@ -72,7 +76,7 @@ def recall(cfg: ModelConfig, how: TrainConfig, corpus: Corpus, pairs: int = 200)
     entry = store.load(_key(cfg, how, corpus, pairs))
     try:
         return None if entry is None else _read(entry, cfg, how)
-    except (KeyError, TypeError, ValueError):
+    except (AttributeError, KeyError, TypeError, ValueError):
         return None  # of another shape than ours: trained again
 
 
@@ -81,7 +85,7 @@ def _key(cfg: ModelConfig, how: TrainConfig, corpus: Corpus, pairs: int) -> str:
     rule = [store.fingerprint(getattr(placement, f.name)) for f in fields(placement) if f.name != "taps"]
     taps = [(name, store.fingerprint(tap)) for name, tap in sorted(placement.taps.items())]
     sizes = len(corpus.source), len(corpus.target), len(corpus.pairs("train"))
-    return store.key("run", repr(cfg), rule, taps, how, corpus.checksum, corpus.lower, sizes, pairs)
+    return store.key("run", repr(cfg), rule, taps, how, corpus.name, corpus.checksum, corpus.lower, sizes, pairs)
 
 
 def _write(run: Run) -> dict:
@@ -121,13 +125,17 @@ def _stack(runs, of) -> pd.DataFrame:
 def finals(runs: Mapping[str, list[Run]]) -> pd.DataFrame:
     """One row a run: run, placement, optimizer, lr, warmup, seed, status, steps, val_loss, bleu.
 
-    The validation loss of a run that diverged is infinite, its BLEU 0.
+    The validation loss of a run that diverged is infinite, and its BLEU 0 where the task is translation.
     """
+
+    def score(run: Run) -> float | None:
+        return 0.0 if run.status == "diverged" and run.how.task == "translation" else run.bleu
+
     rows = [
         {
             "run": name, "placement": run.model.placement.key, "optimizer": run.how.optimizer, "lr": run.how.lr,
             "warmup": run.how.warmup, "seed": run.how.seed, "status": run.status, "steps": len(run.table),
-            "val_loss": run.val_loss, "bleu": 0.0 if run.status == "diverged" else run.bleu,
+            "val_loss": run.val_loss, "bleu": score(run),
         }
         for name, several in runs.items()
         for run in several

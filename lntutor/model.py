@@ -125,7 +125,11 @@ class Transformer(Reading):
         """x W, and its bias where there is one."""
         name = (at.side, at.layer, block, parameter)
         bias = self.weights.get((at.side, at.layer, block, parameter.replace("W", "b")))
-        y = x @ self.weights[name] if bias is None else torch.addmm(bias, x, self.weights[name])
+        weight = self.weights[name]
+        if bias is None:
+            y = x @ weight
+        else:
+            y = torch.addmm(bias, x, weight) if x.ndim == 2 else x @ weight + bias
         self.watch.matmul(name, x, y)
         return y
 

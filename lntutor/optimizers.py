@@ -40,7 +40,10 @@ def learning_rate(how: TrainConfig, step: int, *, warmed: bool = True) -> float:
 
 
 def groups(cfg: ModelConfig, how: TrainConfig) -> Callable[[tuple], str]:
-    """Name of a weight → "warm" or "cold": whether its layer is warmed up. Embeddings belong to no layer."""
+    """Name of a weight → "warm" or "cold": whether its layer is warmed up.
+
+    Embeddings and a side's last norm belong to no layer, also where the whole side is named.
+    """
     named = how.warmup_only or how.warmup_except
     layers = {f"{side}.{layer}": (side, layer) for side in cfg.sides for layer in range(1, cfg.depth + 1)}
     for word in named:
@@ -70,14 +73,14 @@ def optimizer(how: TrainConfig, flats: dict[str, torch.Tensor]) -> torch.optim.O
 def set_rates(opt: torch.optim.Optimizer, how: TrainConfig, step: int) -> None:
     """Give every group its rate of this step."""
     for group in opt.param_groups:
-        group["lr"] = learning_rate(how, step, warmed=group["name"] == "warm")
+        group["lr"] = learning_rate(how, step, warmed=group["name"] != "cold")
 
 
 class GIAdam(torch.optim.Adam):
     """Adam that starts with v₀ = g₀² in place of 0 (Kalra & Barkeshli 2024); nothing else is changed.
 
-    The correction of v's bias then makes the first step smaller by √(1 − β₂), and the t-th by about √(1 − β₂ᵗ): a
-    warm-up that nobody had to choose.
+    The correction of v's bias then multiplies the first step by √(1 − β₂), about 0.14, and the t-th by about
+    √(1 − β₂ᵗ): a warm-up that nobody had to choose.
     """
 
     @torch.no_grad()

@@ -8,18 +8,17 @@ from __future__ import annotations
 
 import argparse
 import hashlib
-import os
 import sys
-import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 import pandas as pd
 
+from lntutor import store
 from lntutor.comparison import Case, compare, finals, gradients
-from lntutor.config import ModelConfig, TrainConfig
-from lntutor.corpus import CorpusError, load_corpus
+from lntutor.config import ModelConfig, TrainConfig, choice
+from lntutor.corpus import load_corpus
 from lntutor.placements import Placement, each, final_norm
 from lntutor.training import Run
 
@@ -162,7 +161,10 @@ def read(name: str, corpus: str = "captions") -> pd.DataFrame:
     path = file_of(name, corpus)
     if name not in EXPERIMENTS or corpus not in CORPORA or not path.is_file():
         there = ", ".join(sorted(p.stem for p in FOLDER.glob("*.csv"))) or "none"
-        raise ValueError(f"There is no stored table {name}_{corpus}; there are {there}.")
+        raise ValueError(
+            f"There is no stored table {name}_{corpus}; there are {there}. `python -m lntutor results NAME` makes one, "
+            f"NAME among {', '.join(EXPERIMENTS)}, on {' or '.join(CORPORA)}"
+        )
     text = path.read_text(encoding="utf-8").split("\n")
     head = [line[2:] for line in text if line.startswith("# ")]
     table = pd.read_csv(path, comment="#")
@@ -173,33 +175,26 @@ def read(name: str, corpus: str = "captions") -> pd.DataFrame:
 def write(table: pd.DataFrame, path: Path, head: list[str]) -> None:
     """Put a table in its place whole, and its checksum into SHA256SUMS beside it."""
     lines = "".join(f"# {line}\n" for line in head)
-    _replace(path, lines + table.to_csv(index=False, float_format="%.5g", lineterminator="\n"))
+    store.put(path, lines + table.to_csv(index=False, float_format="%.5g", lineterminator="\n"))
     sums = [f"{hashlib.sha256(p.read_bytes()).hexdigest()}  {p.name}\n" for p in sorted(path.parent.glob("*.csv"))]
-    _replace(path.parent / "SHA256SUMS", "".join(sums))
-
-
-def _replace(path: Path, text: str) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.NamedTemporaryFile("w", encoding="utf-8", newline="", dir=path.parent, delete=False) as file:
-        file.write(text)
-    os.chmod(file.name, 0o644)
-    os.replace(file.name, path)
+    store.put(path.parent / "SHA256SUMS", "".join(sums))
 
 
 def make(name: str, corpus: str = "captions", *, jobs: int | None = None, folder: Path = FOLDER) -> pd.DataFrame:
     """Train the runs of an experiment and store its table."""
     import torch
 
-    experiment, text = EXPERIMENTS[name], load_corpus(corpus)
+    experiment, text = EXPERIMENTS[choice("name", name, tuple(EXPERIMENTS))], load_corpus(corpus)
     runs = compare(experiment.cases(), text, seeds=range(experiment.seeds), pairs=experiment.pairs, jobs=jobs)
     table = experiment.table(runs)
     one = next(iter(runs.values()))[0]
     m, how = one.model, one.how
+    scored = f"; BLEU on the first {experiment.pairs} test sentences"
     head = [
         f"python -m lntutor results {name} --corpus {corpus}",
         f"{text.name}, SHA-256 {text.checksum}, torch {torch.__version__.partition('+')[0]}",
         f"{m.stack} of depth {m.depth}, width {m.width}, {m.heads} heads, FFN {m.ffn}; {how.steps} steps of "
-        f"{how.batch} sentences; {experiment.seeds} seeds; BLEU on the first {experiment.pairs} test sentences",
+        f"{how.batch} sentences; {experiment.seeds} seeds" + (scored if experiment.pairs else ""),
     ]
     write(table, folder / file_of(name, corpus).name, head)
     return table
@@ -223,7 +218,7 @@ def run(args: argparse.Namespace) -> int:
             print(f"{name}: {(EXPERIMENTS[name].cases.__doc__ or '').strip()}")
             make(name, args.corpus, jobs=args.jobs)
             print(f"written: data/results/{file_of(name, args.corpus).name}")
-    except CorpusError as error:
+    except ValueError as error:  # a corpus that is not here, say
         print(error, file=sys.stderr)
         return 1
     except KeyboardInterrupt:

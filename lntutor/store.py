@@ -55,25 +55,38 @@ def load(name: str) -> Any:
 
 def save(name: str, entry: Any) -> bool:
     """Keep an entry; False where the folder cannot be written, for a result that is not kept is still a result."""
-    part = None
     try:
-        folder().mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=folder(), suffix=".part", delete=False) as file:
-            part = file.name
-            json.dump(entry, file)
-        os.replace(part, folder() / f"{name}.json")
+        put(folder() / f"{name}.json", json.dumps(entry))
     except OSError:
-        if part:
-            Path(part).unlink(missing_ok=True)
         return False
     return True
+
+
+def put(path: Path, text: str) -> None:
+    """Write a file beside its place, then put it there whole; nothing is left behind where that fails."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    options = {"encoding": "utf-8", "newline": "", "dir": path.parent, "suffix": ".part", "delete": False}
+    with tempfile.NamedTemporaryFile("w", **options) as file:
+        try:
+            file.write(text)
+            file.close()
+            os.chmod(file.name, 0o644)
+            os.replace(file.name, path)
+        except BaseException:
+            Path(file.name).unlink(missing_ok=True)
+            raise
 
 
 def fingerprint(thing: Any, _seen: frozenset[int] = frozenset()) -> Any:
     """What a rule does, as plain data: a function's code, what it closes over and the functions that it calls.
 
-    Two rules with the same fingerprint compute the same; a helper that was defined anew changes it.
+    A helper that was defined anew changes it; a module of the reader's own that a rule calls is not looked into.
     """
+    if hasattr(thing, "tolist") and not isinstance(thing, type):  # repr leaves out most of a long array
+        return type(thing).__name__, thing.tolist()
+    if isinstance(thing, type) and thing.__module__ == "__main__":  # of a notebook: it may be defined anew
+        methods = [(name, f) for name, f in sorted(vars(thing).items()) if hasattr(f, "__code__")]
+        return thing.__name__, [(name, fingerprint(f, _seen)) for name, f in methods]
     if not callable(thing) or isinstance(thing, type) or not hasattr(thing, "__code__"):
         return repr(thing)
     if id(thing) in _seen:
@@ -81,7 +94,9 @@ def fingerprint(thing: Any, _seen: frozenset[int] = frozenset()) -> Any:
     seen = _seen | {id(thing)}
     around = [cell.cell_contents for cell in thing.__closure__ or ()]
     called = [thing.__globals__.get(name) for name in _names(thing.__code__)]
-    parts = [*around, *(thing.__defaults__ or ()), *(f for f in called if not _is_module(f))]
+    defaults = [*(thing.__defaults__ or ()), *(thing.__kwdefaults__ or {}).values()]
+    own = getattr(getattr(thing, "__self__", None), "__dict__", None)  # of a method
+    parts = [*around, *defaults, *([own] if own else []), *(f for f in called if not _is_module(f))]
     return _plain(thing.__code__), [fingerprint(part, seen) for part in parts]
 
 

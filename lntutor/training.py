@@ -14,7 +14,7 @@ from math import isfinite, nan
 import pandas as pd
 import torch
 
-from lntutor.config import Batch, ModelConfig, TrainConfig
+from lntutor.config import Batch, ModelConfig, TrainConfig, whole
 from lntutor.corpus import PAD, Corpus
 from lntutor.learner import Learner
 from lntutor.matrices import matrices
@@ -41,9 +41,10 @@ class Sample:
 class Run:
     """What was measured in a training run.
 
-    `table`: step, loss (nats a word, without label smoothing), val_loss (missing where not measured), lr, gradient
-    (norm of the whole gradient, before clipping), tokens_per_second. `gradients`: step and the columns of
-    `gradient_norms`, at step 1 and at every validation.
+    `table`: step, loss (nats a word, without label smoothing), val_loss (missing where not measured), lr (of the layers
+    that are warmed up), gradient (norm of the whole gradient of what is minimised, label smoothing included, before
+    clipping), tokens_per_second. `gradients`: step and the columns of `gradient_norms`, of the same gradient, at step 1
+    and at every validation.
     """
 
     model: ModelConfig
@@ -100,8 +101,9 @@ def train(
 ) -> Run:
     """Train to the end, with a progress bar, then translate `pairs` held-out sentences and score them.
 
-    An interrupt stops the training and keeps what was measured.
+    An interrupt stops the training and keeps what was measured; one while it translates leaves BLEU out.
     """
+    _check(pairs, beam, samples)  # before the work, not after it
     from tqdm.auto import tqdm
 
     last = None
@@ -109,16 +111,26 @@ def train(
         try:
             for last in steps(cfg, how, corpus):
                 bar.update()
-                if last.row["val_loss"] == last.row["val_loss"]:
+                if isfinite(last.row["val_loss"]):
                     bar.set_postfix(val_loss=f"{last.row['val_loss']:.2f}", refresh=False)
         except KeyboardInterrupt:
             if last is None:
                 raise
-    return finish(last, pairs=pairs, beam=beam, samples=samples)
+    try:
+        return finish(last, pairs=pairs, beam=beam, samples=samples)
+    except KeyboardInterrupt:
+        return replace(last.run(), status="stopped")
+
+
+def _check(pairs: int, beam: int, samples: int) -> None:
+    whole("pairs", pairs, 0, 10**9)
+    whole("beam", beam, 1, 64)
+    whole("samples", samples, 0, 10**9)
 
 
 def finish(progress: Progress, *, pairs: int = 200, beam: int = 1, samples: int = 5) -> Run:
     """The run so far, with BLEU and samples: the first `pairs` sentences of the test split, translated."""
+    _check(pairs, beam, samples)
     run = progress.run()
     if run.how.task != "translation" or run.status == "diverged" or not pairs:
         return run
@@ -135,6 +147,8 @@ class Trainer:
     """A run under way: the learner, its optimiser, and the rows measured so far."""
 
     def __init__(self, cfg: ModelConfig, how: TrainConfig, corpus: Corpus):
+        if not isinstance(corpus, Corpus):
+            raise ValueError(f"corpus must be a Corpus, got {corpus!r}; load_corpus('captions') gives one")
         if cfg.stack != STACK[how.task]:
             raise ValueError(
                 f"task={how.task!r} needs a model with stack={STACK[how.task]!r}, got stack={cfg.stack!r}; "
@@ -157,18 +171,20 @@ class Trainer:
         gradient = self.learner.gradient_norm()
         row = {"step": step, "loss": nll, "val_loss": nan, "lr": learning_rate(self.how, step), "gradient": gradient}
         measured = step in (1, self.how.steps) or step % self.how.validate_every == 0
+        norms = []
         if not isfinite(nll):
             self.status = "diverged"
         else:
-            if measured:
-                self.norms += self.gradient_rows(step)
+            norms = self.gradient_rows(step) if measured else []
             self.update(step, gradient)
         row["tokens_per_second"] = words / (time.perf_counter() - started)
         if self.status != "diverged" and measured and step > 1:
             row["val_loss"] = self.validate()
-        if self.status != "diverged" and step == self.how.steps:
-            self.status = "finished"
         self.rows.append(row)
+        self.norms += norms
+        if self.status != "diverged" and step == self.how.steps:
+            broken = step > 1 and not isfinite(row["val_loss"])  # by the last update: no further step would tell
+            self.status = "diverged" if broken else "finished"
         return row
 
     @torch.enable_grad()

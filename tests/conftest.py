@@ -1,6 +1,7 @@
 """Shared settings of the tests: one torch thread, and the same hypothesis examples every time."""
 
 import os
+from pathlib import Path
 
 import pytest
 import torch
@@ -8,6 +9,25 @@ from hypothesis import HealthCheck, settings
 
 settings.register_profile("lntutor", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("lntutor")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark the tests that drive a browser, and say which tests share a process where there are several.
+
+    A file stays together, for the sake of its servers, and so does a notebook, which runs once for many tests. Quick
+    tests come first; last where there are several processes, so that none waits long for another at the end.
+    """
+    tests = Path(__file__).parent
+    for item in items:
+        if tests / "browser" in item.path.parents:
+            item.add_marker("browser")
+        notebook = getattr(item, "callspec", None) and item.callspec.params.get("path")
+        name = notebook.stem if isinstance(notebook, Path) and notebook.suffix == ".ipynb" else ""
+        item.add_marker(pytest.mark.xdist_group(f"{item.path.relative_to(tests).as_posix()} {name}"))
+    quick_last = config.getoption("dist", "no") != "no"
+    marks = ("browser", "notebook")
+    items.sort(key=lambda item: [bool(item.get_closest_marker(name)) for name in marks], reverse=quick_last)
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -1,5 +1,6 @@
 """Several runs side by side: trained once, remembered by what they depend on."""
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -8,7 +9,7 @@ from lntutor.comparison import compare, curves, finals, gradients, recall, steps
 from lntutor.config import ModelConfig, TrainConfig
 from lntutor.corpus import load_corpus
 from lntutor.placements import Placement, each
-from lntutor.training import train
+from lntutor.training import Trainer, train
 
 CFG = ModelConfig("pre", depth=1, width=16, heads=2, ffn=16)
 HOW = TrainConfig(lr=1e-3, steps=6, batch=8, validate_every=3)
@@ -56,7 +57,7 @@ def test_processes_give_what_one_process_gives(corpus):
     assert all(same(alone[name][0], shared[name][0]) for name in alone)
 
 
-@pytest.mark.parametrize("damage", ["", "{", "[]", '{"table": 3}', "\x00"])
+@pytest.mark.parametrize("damage", ["", "{", "[]", "3", '{"table": 3}', "\x00"])
 def test_an_entry_that_cannot_be_read_is_computed_again(corpus, damage):
     """Oracle: a run that was never stored."""
     wanted = compare({"a": cases()["Pre-LN"]}, corpus, seeds=[0], pairs=2, jobs=1, progress=False)
@@ -70,12 +71,14 @@ def test_an_entry_that_cannot_be_read_is_computed_again(corpus, damage):
 def test_an_interrupt_keeps_the_runs_that_have_ended(corpus, monkeypatch):
     """Oracle: the first case is found in the store afterwards, the second is not."""
 
-    def once(cfg, how, *rest, **more):
-        if cfg is CFG:
-            raise KeyboardInterrupt
-        return train(cfg, how, *rest, **more)
+    real = Trainer.step
 
-    monkeypatch.setattr(comparison, "train", once)
+    def interrupted(self, step):
+        if self.cfg is CFG and step == 3:
+            raise KeyboardInterrupt
+        return real(self, step)
+
+    monkeypatch.setattr(Trainer, "step", interrupted)
     with pytest.raises(KeyboardInterrupt):
         compare(cases(), corpus, seeds=[0], pairs=2, jobs=1, progress=False)
     assert recall(CFG.with_(placement="post"), HOW, corpus, 2) is not None
@@ -114,6 +117,18 @@ def test_a_rule_is_known_by_what_it_does():
 
     assert store.fingerprint(scaled(2)) == store.fingerprint(scaled(2))
     assert store.fingerprint(scaled(2)) != store.fingerprint(scaled(3))
+    one, two = (lambda x, *, by=by: by * x for by in (1, 2))
+    assert store.fingerprint(one) != store.fingerprint(two)
+    assert store.fingerprint(scaled(np.zeros(2000))) != store.fingerprint(scaled(np.eye(2000)[1000]))
+
+    class Scaled:
+        def __init__(self, by):
+            self.by = by
+
+        def rule(self, x):
+            return self.by * x
+
+    assert store.fingerprint(Scaled(1).rule) != store.fingerprint(Scaled(2).rule)
     names = {}
     exec("def helper(x): return x\ndef rule(x): return helper(x)", names)
     before = store.fingerprint(names["rule"])

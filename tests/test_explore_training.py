@@ -355,7 +355,7 @@ def test_no_position_and_too_many_runs_are_said_in_words():
     [
         (
             "figure 2",
-            ["post adam 0", "post adam 50", "post adam 200", "post sgd 0", "post sgd 200"],
+            ["post adam 0", "post adam 1", "post adam 50", "post adam 200", "post sgd 1", "post sgd 200"],
             "encoder-decoder",
         ),
         ("figure 4", ["post adam 200", "pre adam 0", "pre radam 0"], "encoder-decoder"),

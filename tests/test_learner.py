@@ -72,7 +72,7 @@ def test_twenty_steps_give_the_losses_of_torchs_own_transformer(placement, name)
     how = TrainConfig(name, lr=1e-2, warmup=5, steps=20)
     learner = Learner(cfg, VOCAB, pad=PAD, seed=3, dtype=torch.float64)
     twin = Twin(learner)
-    ours = optimizer(how, {"warm": learner.flats["all"]})
+    ours = optimizer(how, learner.flats)
     make = {
         "adam": lambda p: torch.optim.Adam(p, betas=(0.9, 0.98)),
         "sgd": lambda p: torch.optim.SGD(p, momentum=how.momentum),
@@ -124,7 +124,7 @@ def test_a_norm_inside_a_sub_layer_gets_a_gain_of_its_own_width():
 
 
 def test_a_placement_that_profiles_keeps_the_variances_of_its_first_batch():
-    """Oracle: the rule is x + growth·0: what it asks for is kept, on both sides, though the weights move on."""
+    """Oracle: the rule is N(√growth·x + f(x)): what it asks for is kept, on both sides, though the weights move on."""
     rule = each(lambda x, f, N, at: N(at.growth(f) ** 0.5 * x + f(x)))
     learner = Learner(
         ModelConfig(Placement("profiled", "N(ωx + f(x))", rule, profile=True), depth=2, width=8, heads=2, ffn=8),

@@ -194,6 +194,18 @@ def test_the_example_in_the_readme_prints_what_it_says():
     assert subprocess.check_output(command, cwd=ROOT, encoding="utf-8") == output
 
 
+def test_the_training_example_in_the_readme_ends_as_it_says():
+    """Oracle: running it; at this rate another processor's round-off grows, so losses agree to 0.4 nats."""
+    section = read("README.md").partition("### Training")[2]
+    blocks = re.search(r"```python\n(.*?)```.*?```text\n(.*?)```", section, re.DOTALL)
+    code = "import torch\nimport lntutor as ln\ntorch.set_num_threads(1)\n" + blocks[1]
+    command = [sys.executable, "-X", "utf8", "-c", code]
+    printed = subprocess.run(command, cwd=ROOT, encoding="utf-8", capture_output=True, check=True).stdout
+    said, found = (re.findall(r"^(post|pre): validation loss ([\d.]+), BLEU", t, re.M) for t in (blocks[2], printed))
+    assert [name for name, _ in said] == [name for name, _ in found] == ["post", "pre"]
+    assert [float(loss) for _, loss in said] == pytest.approx([float(loss) for _, loss in found], abs=0.4)
+
+
 def test_the_first_notebook_shows_the_example_of_the_readme():
     """Oracle: the README."""
     cells = json.loads(NOTEBOOKS[0].read_text(encoding="utf-8"))["cells"]

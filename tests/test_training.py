@@ -1,5 +1,7 @@
 """Training runs: what they measure, how they end, and that they learn."""
 
+from math import nan
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -119,6 +121,45 @@ def test_a_run_that_diverges_is_a_result(corpus, placement):
     assert np.isfinite(run.table["loss"].iloc[:-1]).all()
     assert run.val_loss == float("inf")
     assert run.bleu is None
+
+
+def test_a_last_step_that_breaks_the_weights_is_a_divergence(corpus, monkeypatch):
+    """Oracle: weights that are no numbers."""
+    real = Trainer.update
+
+    def broken(self, step, gradient):
+        real(self, step, gradient)
+        if step == SHORT.steps:
+            self.learner.flats["warm"].fill_(nan)
+
+    monkeypatch.setattr(Trainer, "update", broken)
+    run = train(SMALL, SHORT, corpus, pairs=3, progress=False)
+    assert (run.status, run.val_loss, run.bleu) == ("diverged", float("inf"), None)
+
+
+@pytest.mark.parametrize("wrong", [{"pairs": -1}, {"pairs": 2.5}, {"beam": 0}, {"samples": -2}])
+def test_what_makes_no_sense_is_refused_before_the_work(corpus, monkeypatch, wrong):
+    """Oracle: the sentence, and no step taken."""
+    monkeypatch.setattr(Trainer, "step", None)
+    with pytest.raises(ValueError, match=f"{next(iter(wrong))} must be a whole number"):
+        train(SMALL, SHORT, corpus, progress=False, **wrong)
+
+
+def test_a_name_is_no_corpus():
+    """Oracle: the sentence."""
+    with pytest.raises(ValueError, match=r"got 'captions'; load_corpus\('captions'\) gives one"):
+        train(SMALL, SHORT, "captions", progress=False)
+
+
+def test_an_interrupt_while_translating_keeps_the_run(corpus, monkeypatch):
+    """Oracle: all twelve rows, and no BLEU."""
+
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(training, "translate", interrupted)
+    run = train(SMALL, SHORT, corpus, progress=False)
+    assert (run.status, len(run.table), run.bleu) == ("stopped", 12, None)
 
 
 def test_a_clipped_gradient_moves_sgd_by_no_more_than_rate_times_limit(corpus):

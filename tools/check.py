@@ -9,6 +9,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 LINT = (["ruff", "check", "."], ["ruff", "format", "--check", "."])
+PARALLEL = ["-n", "auto", "--dist", "loadgroup", "--no-loadscope-reorder"]  # a process a core; see tests/conftest.py
 
 
 def run(module: list[str]) -> int:
@@ -22,7 +23,7 @@ def main(pytest_arguments: list[str]) -> int:
     failed = [" ".join(step) for step in LINT if run(step)]
     if failed:
         print("FAILED:", ", ".join(failed), "(try `make format`); the tests run all the same", flush=True)
-    return 1 if run(["pytest", *pytest_arguments]) or failed else 0
+    return 1 if run(["pytest", *PARALLEL, *pytest_arguments]) or failed else 0
 
 
 if __name__ == "__main__":

@@ -20,9 +20,10 @@ TASK_NAMES = {"translation": "translation", "masked_words": "masked words"}
 COMPARISONS = {  # what the presets run, beside what the other controls say
     "figure 2": (
         {"placement": "post", "optimizer": "adam", "warmup": 0},
+        {"placement": "post", "optimizer": "adam", "warmup": 1},  # the paper's "none", which decays at once
         {"placement": "post", "optimizer": "adam", "warmup": 50},
         {"placement": "post", "optimizer": "adam", "warmup": 200},
-        {"placement": "post", "optimizer": "sgd", "lr": 0.1, "warmup": 0},
+        {"placement": "post", "optimizer": "sgd", "lr": 0.1, "warmup": 1},
         {"placement": "post", "optimizer": "sgd", "lr": 0.1, "warmup": 200},
     ),
     "figure 4": (

@@ -89,7 +89,8 @@ class TrainingExplorer(Explorer):
 
     def __init__(self, preset: str | None = None, **state):
         self._worker, self._stopping, self._busy = threading.Thread(), threading.Event(), False
-        self._done: list = []  # runs that have ended
+        self._done: list = []  # runs that have ended,
+        self._change = threading.Lock()  # and who may change that list: the thread that trains and Clear both do
         self._live: Any = None  # the run under way, as far as it is
         self._queue: list[Setting] = []  # the setting under way and those after it
         self._progress: Any = None
@@ -170,7 +171,8 @@ class TrainingExplorer(Explorer):
 
     def clear(self) -> None:
         """Remove the runs that have ended."""
-        self._done, self._outcome, self.failure = [], "", None
+        with self._change:
+            self._done, self._outcome, self.failure = [], "", None
         self.refresh()
 
     def close(self) -> None:
@@ -207,7 +209,8 @@ class TrainingExplorer(Explorer):
                     TURN.release()
         except Exception as error:  # shown in the status line, and raised by `wait`
             self.failure = error
-            self._done = self._on_screen()[-MOST_RUNS:]
+            with self._change:
+                self._done = self._on_screen()[-MOST_RUNS:]
         ended = before - len(self._queue)
         taken = duration(time.perf_counter() - started)
         if self.failure is None:
@@ -229,7 +232,9 @@ class TrainingExplorer(Explorer):
     def _train_one(self, setting: Setting) -> None:
         from lntutor import corpus, training  # here: they take seconds, and not every page trains
 
-        self._phase, self._done = "reading", [run for run in self._done if setting_of(run) != setting]
+        self._phase = "reading"
+        with self._change:
+            self._done = [run for run in self._done if setting_of(run) != setting]
         self.refresh()
         steps = training.steps(setting.model, setting.how, corpus.load_corpus(setting.corpus))
         last, started, due = None, time.perf_counter(), 0.0
@@ -254,7 +259,8 @@ class TrainingExplorer(Explorer):
             self.refresh()
             run = training.finish(last, pairs=PAIRS, samples=SAMPLES)
         self._steps_done += setting.how.steps
-        self._done = [*self._done, run][-MOST_RUNS:]
+        with self._change:
+            self._done = [*self._done, run][-MOST_RUNS:]
         self._live = self._progress = None
         self.refresh()
 
@@ -326,12 +332,13 @@ class TrainingExplorer(Explorer):
         if self._phase == "waiting":
             ways = "Stop gives up the place, Stop the other ends that one."
             return f"Waiting for another training in this kernel to end. {ways}"
-        if self._stopping.is_set() or not self._queue:
+        queue, live = self._queue, self._live  # as they are now: the other thread replaces them
+        if self._stopping.is_set() or not queue:
             return "Stopping."
-        name = self._names([self._live])[0] if self._live is not None else names(self._queue)[0]
-        more = f"; {len(self._queue) - 1} more to come" if len(self._queue) > 1 else ""
+        name = self._names([live])[0] if live is not None else names(queue)[0]
+        more = f"; {len(queue) - 1} more to come" if len(queue) > 1 else ""
         if self._phase == "reading":
-            return f"Reading {self._queue[0].corpus}{more}."
+            return f"Reading {queue[0].corpus}{more}."
         if self._phase == "translating":
             return f"{name}: translating {PAIRS} held-out sentences{more}."
         at = self._progress

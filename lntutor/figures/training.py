@@ -38,7 +38,7 @@ def training_curves(
     fig = Canvas([""] * len(shown), lecture, rows=len(shown), gap=0.06, shared="x", heights=heights)
     for row, name in enumerate(shown, 1):
         for run, part, style in runs:
-            more = {"legendgroup": run, "name": _run_label(run)}
+            more = {"legendgroup": run, "name": placement_label(run)}
             for seed, (uid, lines) in enumerate(_seeds(run, part)):
                 traces = _traces(name, uid, lines, style, size)
                 if name == "loss":
@@ -194,10 +194,6 @@ def _run_style(key: str, nth: int) -> dict[str, str]:
     return style
 
 
-def _run_label(run: str) -> str:
-    return placement_label(run)
-
-
 def _diverged(part: pd.DataFrame) -> bool:
     """Whether a run says so, or its last loss is not finite."""
     if "status" in part.columns and (part["status"] == "diverged").any():
@@ -215,8 +211,8 @@ def _outcome(runs: list) -> tuple[str, str]:
     for run, part, _ in runs:
         seeds = [rows for _, rows in _seeds(run, part)]
         last = [rows[column].dropna().iloc[-1] for rows in seeds if not _diverged(rows) and rows[column].notna().any()]
-        finals += [(_run_label(run), float(np.mean(last)))] if last else []
-        lost += [_run_label(run)] if any(_diverged(rows) for rows in seeds) else []
+        finals += [(placement_label(run), float(np.mean(last)))] if last else []
+        lost += [placement_label(run)] if any(_diverged(rows) for rows in seeds) else []
     if len(finals) <= 3:
         finals = [(f"{name}:" if "," in name else name, value) for name, value in finals]  # "warm-up 200: 1.5"
     what = "validation loss" if column == "val_loss" else "loss"

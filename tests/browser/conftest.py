@@ -9,7 +9,6 @@ from playwright.sync_api import Browser
 
 from lntutor.browser import find_browser
 from tests.browser.jupyter import (
-    HERE,
     SECONDS,
     Notebook,
     Server,
@@ -21,14 +20,6 @@ from tests.browser.jupyter import (
     voila,
     write_notebook,
 )
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark every test in this folder, and run notebooks and browser after the quick tests."""
-    for item in items:
-        if HERE in item.path.parents:
-            item.add_marker("browser")
-    items.sort(key=lambda item: [bool(item.get_closest_marker(name)) for name in ("browser", "notebook")])
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,77 @@
+"""Stored tables: whole, made by the command that they name, and the numbers that it gives."""
+
+import hashlib
+import re
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from lntutor import results
+from lntutor.comparison import finals
+from lntutor.config import ModelConfig, TrainConfig
+from lntutor.corpus import load_corpus
+from lntutor.results import EXPERIMENTS, FOLDER, Experiment, read
+from lntutor.training import train
+
+STORED = sorted(FOLDER.glob("*.csv"))
+EXPECTED = {f"{name}_captions" for name in EXPERIMENTS} | {"figure2_multi30k", "figure4_multi30k"}
+
+
+def test_every_experiment_has_its_table():
+    """Oracle: the list of experiments; on Multi30k the two figures on translation."""
+    assert {path.stem for path in STORED} == EXPECTED
+
+
+@pytest.mark.parametrize("path", STORED, ids=lambda path: path.stem)
+def test_a_stored_table_says_what_made_it_and_has_every_case_with_every_seed(path):
+    """Oracle: the experiment's own list of cases, and the text that is here."""
+    name, corpus = path.stem.split("_")
+    table, experiment = read(name, corpus), EXPERIMENTS[name]
+    assert table.attrs["made by"] == f"python -m lntutor results {name} --corpus {corpus}"
+    assert set(table["run"]) == set(experiment.cases())
+    assert table.groupby("run")["seed"].nunique().eq(experiment.seeds).all()
+    if corpus == "captions":
+        assert load_corpus(corpus).checksum in table.attrs["setting"][0]
+
+
+def test_the_checksums_are_those_of_the_files():
+    """Oracle: SHA-256 of every file."""
+    listed = dict(reversed(line.split("  ")) for line in (FOLDER / "SHA256SUMS").read_text().splitlines())
+    assert listed == {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in STORED}
+
+
+def test_a_stored_number_is_what_training_gives_again():
+    """Oracle: one run of the heat map, trained anew; at a low rate, where round-off does not grow."""
+    name = "Pre-LN, adam 0.0003, warm-up 100"
+    cfg, how = EXPERIMENTS["warmup"].cases()[name]
+    run = train(cfg, how.with_(seed=1), load_corpus("captions"), pairs=200, progress=False)
+    rows = read("warmup").query(f"run == '{name}' and seed == 1")
+    np.testing.assert_allclose(run.table["val_loss"].dropna(), rows["val_loss"], rtol=0.02)
+    assert run.bleu == pytest.approx(rows["bleu"].iloc[-1], abs=2)
+
+
+def test_an_experiment_is_trained_written_and_read_again(tmp_path, monkeypatch):
+    """Oracle: the runs themselves, trained one by one."""
+    cfg = ModelConfig("pre", depth=1, width=16, heads=2, ffn=16)
+    how = TrainConfig(lr=1e-3, steps=4, batch=8, validate_every=2)
+    monkeypatch.setitem(EXPERIMENTS, "tiny", Experiment(lambda: {"a": (cfg, how)}, seeds=2, pairs=3))
+    monkeypatch.setattr(results, "FOLDER", tmp_path)
+    monkeypatch.setenv("LNTUTOR_CACHE", str(tmp_path / "cache"))
+    results.make("tiny", jobs=1, folder=tmp_path)
+    table, corpus = read("tiny"), load_corpus("captions")
+    runs = [train(cfg, how.with_(seed=seed), corpus, pairs=3, progress=False) for seed in (0, 1)]
+    wanted = pd.concat([run.table[["step", "val_loss"]].dropna() for run in runs])
+    np.testing.assert_allclose(table[["step", "val_loss"]], wanted, rtol=1e-4)
+    assert table["bleu"].unique().tolist() == pytest.approx(finals({"a": runs})["bleu"].unique().tolist(), rel=1e-4)
+    assert re.fullmatch(r"[0-9a-f]{64}  tiny_captions\.csv\n", (tmp_path / "SHA256SUMS").read_text())
+
+
+def test_what_is_not_there_is_said_in_words():
+    """Oracle: the sentence, and the exit code of a wrong name."""
+    with pytest.raises(ValueError, match=r"There is no stored table warmup_iwslt14; there are .*warmup_captions"):
+        read("warmup", "iwslt14")
+    done = subprocess.run([sys.executable, "-m", "lntutor", "results", "figure9"], capture_output=True, text=True)
+    assert (done.returncode, "there is no experiment 'figure9'; there are warmup" in done.stderr) == (2, True)
