@@ -300,6 +300,14 @@ WORD = Exercise(
     "Count.",
     mistakes=(Mistake("d", "Over d?", ("features",)),),
 )
+JAR = Exercise(
+    "jar",
+    "object",
+    lambda jar: isinstance(jar, dict) and "lid" in jar,
+    "It closes.",
+    "See Hint 1.",
+    mistakes=(Mistake("open", "Something is missing on top.", seen=lambda arguments, jar, expected: jar == {}),),
+)
 
 
 @pytest.mark.parametrize(
@@ -394,9 +402,13 @@ def test_what_is_said_of_other_answers(source, status, words):
         (WORD, "", "not attempted"),
         (WORD, "...", "not attempted"),
         (WORD, ..., "not attempted"),
+        (JAR, {"lid": "blue"}, "right"),
+        (JAR, {}, "mistake"),
+        (JAR, "a jar", "other"),
+        (JAR, ..., "not attempted"),
     ],
 )
-def test_values_and_words_are_judged(exercise, answer, status):
+def test_values_words_and_objects_are_judged(exercise, answer, status):
     """Oracle: the status; a value that is not it is never told."""
     result = check(exercise, answer)
     assert result.status == status
@@ -444,7 +456,7 @@ def test_an_unknown_exercise_is_named_with_those_near_it():
     """Oracle: the sentence."""
     with pytest.raises(ValueError, match=r"no exercise 'atention'\. Did you mean attention"):
         find("atention")
-    with pytest.raises(ValueError, match="must be one of function, value, text"):
+    with pytest.raises(ValueError, match="must be one of function, value, text, object"):
         Exercise("x", "poem", 1, "", "")
     with pytest.raises(ValueError, match="a function has inputs"):
         Exercise("x", "function", abs, "", "")

@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 import torch
 
-KINDS = ("function", "value", "text")
+KINDS = ("function", "value", "text", "object")
 ROUNDS = 2  # times that each kind of input is drawn
 SYMBOLS = {  # status → symbol and words: told apart without colour
     "not attempted": ("○", "Not attempted yet"),
@@ -45,7 +45,7 @@ class Mistake:
     """A mistake known by name. Its words teach, and leave the solution to the reader.
 
     `wrong` are answers that make it, functions or values. Or `seen(arguments, got, expected)` recognises it, with the
-    two results as numpy arrays of any shape, or as the texts that they are.
+    two results as numpy arrays of any shape, or as the texts and objects that they are.
     """
 
     name: str
@@ -58,8 +58,8 @@ class Mistake:
 class Exercise:
     """A task with a known answer.
 
-    `inputs` are functions from a numpy Generator to the arguments of one call, smallest first; a value or a text has
-    none. A text may have several right wordings.
+    `inputs` are functions from a numpy Generator to the arguments of one call, smallest first; only a function has
+    any. A text may have several right wordings. Of an object, such as a run, `reference` says whether it will do.
     """
 
     name: str
@@ -75,7 +75,7 @@ class Exercise:
         if self.kind not in KINDS:
             raise ValueError(f"kind of {self.name} must be one of {', '.join(KINDS)}, got {self.kind!r}")
         if (self.kind == "function") != bool(self.inputs):
-            raise ValueError(f"{self.name} is a {self.kind}: a function has inputs, a value or a text has none")
+            raise ValueError(f"{self.name} has the kind {self.kind}: a function has inputs, all others have none")
 
 
 @dataclass(frozen=True)
@@ -136,8 +136,8 @@ def check(exercise: str | Exercise, answer: Any, *, seed: int | None = None) -> 
         return _result(
             task, "not attempted", f"Replace the dots with your answer, then run the cell again. {task.hint}"
         )
-    judge = {"function": _check_function, "value": _check_value, "text": _check_text}[task.kind]
-    return judge(task, answer, seed)
+    judges = {"function": _check_function, "value": _check_value, "text": _check_text, "object": _check_object}
+    return judges[task.kind](task, answer, seed)
 
 
 def _result(task: Exercise, status: str, words: str, mistake: str = "", seed: int = 0) -> Result:
@@ -247,6 +247,15 @@ def _check_text(task: Exercise, answer: Any, seed: int) -> Result:
         if same or (mistake.seen and mistake.seen((), answer, task.reference)):
             return _result(task, "mistake", f"{mistake.words} {task.hint}", mistake.name)
     return _result(task, "other", f"“{answer}” is not it. {task.hint}")
+
+
+def _check_object(task: Exercise, answer: Any, seed: int) -> Result:
+    if task.reference(answer):
+        return _result(task, "right", task.shows)
+    for mistake in task.mistakes:
+        if mistake.seen and mistake.seen((), answer, None):
+            return _result(task, "mistake", f"{mistake.words} {task.hint}", mistake.name)
+    return _result(task, "other", f"You handed over {_kind(answer)}, and it is not it. {task.hint}")
 
 
 def _plain(text: str) -> str:

@@ -11,6 +11,7 @@ from lntutor.figures.layers import gradient_by_layer, signal_by_layer, similarit
 from lntutor.figures.mean_field import bounded, side_by_side, theorem
 from lntutor.figures.norm import jacobian_norm, jacobian_spectrum, layer_norm_before_after
 from lntutor.figures.parts import alt_text
+from lntutor.figures.runs import gradient_over_training, outcomes, schedules
 from lntutor.figures.scaling import gradient_by_depth, gradient_by_width, values_by_row
 from lntutor.figures.style import LECTURE_TEMPLATE, TEMPLATE, placement_style
 from lntutor.figures.training import training_curves, warmup_heatmap
@@ -26,10 +27,13 @@ __all__ = [
     "gradient_by_depth",
     "gradient_by_layer",
     "gradient_by_width",
+    "gradient_over_training",
     "jacobian_norm",
     "jacobian_spectrum",
     "layer_norm_before_after",
+    "outcomes",
     "placement_style",
+    "schedules",
     "side_by_side",
     "signal_by_layer",
     "similarity_by_layer",
