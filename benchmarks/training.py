@@ -1,10 +1,10 @@
 """Words a second in training: our loop against nn.Transformer with a plain padded loader and torch.optim.Adam.
 
-The same model (Post-LN, 2+2 layers, width 64, both from the same weights), the same sentences a step in number, the
-same rate. Both are trained side by side, a few steps each in turn, so that a busy machine slows both. "Sorted" gives
-the peer our batches of like length as well: what is left is the model and the optimiser. Losses at the end are on the
-validation split, for speed at a worse loss is less of a gain. Sentences of like length in a batch make it so: the peer
-with our batches ends at our loss, and with drawn ones lower, after equally many steps.
+The same model (Post-LN, 2+2 layers, width 64, initialised alike), as many sentences a step, the same rate. They are
+trained side by side, a few steps each in turn, so that a busy machine slows all. The second row gives the peer our
+batches of like length: what is left is the model and the optimiser. Losses at the end are on the validation split, for
+speed at a worse loss is less of a gain. Sentences of like length in a batch make it so: the peer with our batches ends
+at our loss, and with drawn ones lower, after equally many steps.
 
     python benchmarks/training.py [--corpus captions multi30k]
 """

@@ -12,7 +12,7 @@ settings.load_profile("lntutor")
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark the tests that drive a browser, and say which tests share a process where there are several.
 
     A file stays together, for the sake of its servers, and so does a notebook, which runs once for many tests. Quick
@@ -25,9 +25,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         notebook = getattr(item, "callspec", None) and item.callspec.params.get("path")
         name = notebook.stem if isinstance(notebook, Path) and notebook.suffix == ".ipynb" else ""
         item.add_marker(pytest.mark.xdist_group(f"{item.path.relative_to(tests).as_posix()} {name}"))
-    quick_last = config.getoption("dist", "no") != "no"
-    marks = ("browser", "notebook")
-    items.sort(key=lambda item: [bool(item.get_closest_marker(name)) for name in marks], reverse=quick_last)
+    marks, several = ("browser", "notebook"), "PYTEST_XDIST_WORKER" in os.environ
+    items.sort(key=lambda item: [bool(item.get_closest_marker(name)) for name in marks], reverse=several)
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -330,8 +330,9 @@ def test_an_error_after_some_steps_keeps_them(monkeypatch):
     assert e.runs["Post-LN"].status == "stopped"
 
 
-def test_no_position_and_too_many_runs_are_said_in_words():
+def test_no_position_and_too_many_runs_are_said_in_words(monkeypatch):
     """Oracle: the sentences; Run is out of reach."""
+    monkeypatch.delenv("LNTUTOR_MULTI30K", raising=False)
     e = TrainingExplorer(**TINY)
     e.controls["placements"].value = ()
     assert "Pick at least one LN position. The last picture stays." in words(e)

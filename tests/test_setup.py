@@ -226,4 +226,4 @@ def test_every_step_runs_and_every_failure_counts(monkeypatch, failing):
     monkeypatch.setattr(check, "run", lambda step: steps.append(step) or int(failing in step))
     assert check.main(["-q"]) == (failing != "nothing")
     assert [step[0] for step in steps] == ["ruff", "ruff", "pytest"]
-    assert steps[-1] == ["pytest", "-q"]
+    assert steps[-1] == ["pytest", *check.PARALLEL, "-q"]
