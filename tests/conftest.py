@@ -16,7 +16,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark the tests that drive a browser, and say which tests share a process where there are several.
 
     A file stays together, for the sake of its servers, and so does a notebook, which runs once for many tests. Quick
-    tests come first; last where there are several processes, so that none waits long for another at the end.
+    tests come first, then notebooks, whose training runs are remembered when the browser opens them.
     """
     tests = Path(__file__).parent
     for item in items:
@@ -25,8 +25,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         notebook = getattr(item, "callspec", None) and item.callspec.params.get("path")
         name = notebook.stem if isinstance(notebook, Path) and notebook.suffix == ".ipynb" else ""
         item.add_marker(pytest.mark.xdist_group(f"{item.path.relative_to(tests).as_posix()} {name}"))
-    marks, several = ("browser", "notebook"), "PYTEST_XDIST_WORKER" in os.environ
-    items.sort(key=lambda item: [bool(item.get_closest_marker(name)) for name in marks], reverse=several)
+    items.sort(key=lambda item: [bool(item.get_closest_marker(name)) for name in ("browser", "notebook")])
 
 
 @pytest.fixture(autouse=True, scope="session")
