@@ -1,7 +1,8 @@
 """Results kept on disk: computed once, and found again by all that they were computed from.
 
-An entry is a JSON file named by a hash of the question and of the code that answers it, so it is never out of date.
-It is written beside its place and then put there whole; one that cannot be read is computed again.
+An entry is a JSON file named by a hash of the question and of the package's code that answers it: after a change to
+either it is computed anew. It is written beside its place and then put there whole; one that cannot be read is
+computed again.
 """
 
 from __future__ import annotations
