@@ -22,7 +22,6 @@ __all__ = ["SPLITS", "Corpus", "CorpusError", "Vocabulary", "load_corpus"]
 SPECIALS = ("<unk>", "<pad>", "<s>", "</s>", "<mask>")
 UNKNOWN, PAD, START, END, MASK = range(5)
 MASKED = 0.15  # share of words that a model of masked words predicts (Devlin et al. 2019, section 3.1)
-POOL = 100  # batches that are sorted by length together
 
 
 @dataclass(frozen=True)
@@ -117,15 +116,21 @@ class Corpus:
         """A sentence of these words, as it is scored by sacrebleu: signs joined to their words, pieces joined."""
         return (join_pieces if self.pieces else join_words)(words)
 
-    def batches(self, split: str, size: int, *, seed: int | None = None, task: str = "translation") -> Iterator[Batch]:
-        """Every pair once, sentences of like length together; seed None: sorted by length, nothing drawn."""
-        _check(split, size, seed, task)
-        return self._pass(split, size, seed, 0, task)
+    def batches(
+        self, split: str, size: int, *, seed: int | None = None, task: str = "translation", pool: int = 1
+    ) -> Iterator[Batch]:
+        """Every pair once. Seed None: sorted by length, nothing drawn; else in an order drawn from the seed.
 
-    def stream(self, split: str, size: int, *, seed: int, task: str = "translation") -> Iterator[Batch]:
+        Then so many batches as `pool` says are drawn together and sorted by length: the more, the less padding, but a
+        batch of sentences of one length teaches less (`benchmarks/training.py`).
+        """
+        _check(split, size, seed, task, pool)
+        return self._pass(split, size, seed, 0, task, pool)
+
+    def stream(self, split: str, size: int, *, seed: int, task: str = "translation", pool: int = 1) -> Iterator[Batch]:
         """Batches for ever: pass after pass, each in a new order; the first is that of `batches`."""
-        _check(split, size, whole("seed", seed, 0, 2**31 - 1), task)
-        return (batch for number in count() for batch in self._pass(split, size, seed, number, task))
+        _check(split, size, whole("seed", seed, 0, 2**31 - 1), task, pool)
+        return (batch for number in count() for batch in self._pass(split, size, seed, number, task, pool))
 
     def batch(self, split: str, pairs: int | Sequence[int], *, task: str = "translation") -> Batch:
         """The first so many pairs, or these, as one batch in this order."""
@@ -139,11 +144,11 @@ class Corpus:
                 raise ValueError("pairs must name at least one pair, got none")
         return self._batch(split, which, self._masks(split, None, 0) if task == "masked_words" else None)
 
-    def padding(self, split: str = "train", size: int = 64, *, seed: int | None = 0, sort: bool = True) -> float:
-        """Share of positions that are padding in one pass of `batches`; sort=False: in batches in the files' order."""
-        _check(split, size, seed, "translation")
+    def padding(self, split: str = "train", size: int = 64, *, seed: int | None = 0, pool: int = 1) -> float:
+        """Share of positions that are padding in one pass of `batches`."""
+        _check(split, size, seed, "translation", pool)
         german, english = (self._sentences[split, language].lengths for language in LANGUAGES)
-        order = self._order(split, size, seed, 0, "translation") if sort else _cut(np.arange(len(german)), size)
+        order = self._order(split, size, seed, 0, "translation", pool)
         positions = sum(len(which) * int(german[which].max() + english[which].max()) for which in order)
         return 1 - int(german.sum() + english.sum()) / positions
 
@@ -157,12 +162,12 @@ class Corpus:
         rows = Sentences.of(self.source.encode(self.tokens(sentence)) for sentence in sentences)
         return rows.rows(np.arange(len(sentences)))
 
-    def _pass(self, split: str, size: int, seed: int | None, number: int, task: str) -> Iterator[Batch]:
+    def _pass(self, split: str, size: int, seed: int | None, number: int, task: str, pool: int) -> Iterator[Batch]:
         masks = self._masks(split, seed, number) if task == "masked_words" else None
-        for which in self._order(split, size, seed, number, task):
+        for which in self._order(split, size, seed, number, task, pool):
             yield self._batch(split, which, masks)
 
-    def _order(self, split: str, size: int, seed: int | None, number: int, task: str) -> list[np.ndarray]:
+    def _order(self, split: str, size: int, seed: int | None, number: int, task: str, pool: int) -> list[np.ndarray]:
         """The pairs of each batch of a pass: pools of drawn pairs, each sorted by length and cut, in drawn order."""
         german, english = (self._sentences[split, language].lengths for language in LANGUAGES)
         keys = (english,) if task == "masked_words" else (english, german)  # German first, then English
@@ -170,8 +175,8 @@ class Corpus:
             return _cut(np.lexsort(keys), size)
         rng = random_stream("batches", split, seed, number)
         drawn = rng.permutation(len(german))
-        pools = (pool[np.lexsort([key[pool] for key in keys])] for pool in _cut(drawn, POOL * size))
-        batches = [which for pool in pools for which in _cut(pool, size)]
+        pools = (part[np.lexsort([key[part] for key in keys])] for part in _cut(drawn, pool * size))
+        batches = [which for part in pools for which in _cut(part, size)]
         return [batches[i] for i in rng.permutation(len(batches))]
 
     def _batch(self, split: str, which: np.ndarray, masks: tuple[np.ndarray, np.ndarray] | None) -> Batch:
@@ -286,9 +291,10 @@ def _cut(which: np.ndarray, size: int) -> list[np.ndarray]:
     return [which[i : i + size] for i in range(0, len(which), size)]
 
 
-def _check(split: str, size: int, seed: int | None, task: str) -> None:
+def _check(split: str, size: int, seed: int | None, task: str, pool: int = 1) -> None:
     choice("split", split, SPLITS)
     whole("size", size, 1, 65536)
     choice("task", task, TASKS)
+    whole("pool", pool, 1, 65536)
     if seed is not None:
         whole("seed", seed, 0, 2**31 - 1)

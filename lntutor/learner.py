@@ -18,7 +18,7 @@ from torch.nn import functional as F
 
 from lntutor.config import Batch, ModelConfig
 from lntutor.matrices import matrices, scale
-from lntutor.model import Sequence, Transformer
+from lntutor.model import Packing, Sequence, Transformer
 from lntutor.placements import At
 from lntutor.reading import positions
 from lntutor.weights import BANK
@@ -28,6 +28,8 @@ class Quick(Transformer):
     """The same pass with torch's own attention: quicker, but it shows no weights and has no second derivative."""
 
     def attend(self, name, q, k, v, visible):
+        if name[::2] == ("decoder", "self"):  # padding stands behind the words: who looks back does not see it
+            return F.scaled_dot_product_attention(q, k, v, is_causal=True)
         return F.scaled_dot_product_attention(q, k, v, attn_mask=visible)
 
 
@@ -87,6 +89,8 @@ class Learner:
     al. 2017, section 3.4). `group_of` puts weights into groups with a learning rate of their own.
     """
 
+    reads: type[Transformer] = Quick  # who carries words through the layers
+
     def __init__(
         self,
         cfg: ModelConfig,
@@ -106,29 +110,28 @@ class Learner:
     def model(self, learning: bool = False) -> Transformer:
         """The forward pass with the weights as they are; with dropout while learning."""
         drop = self._drop if learning and self.dropout else None
-        return Quick(self.cfg, self.weights, profile=self.profile, drop=drop)
+        return self.reads(self.cfg, self.weights, profile=self.profile, drop=drop)
 
     def _drop(self, x: Tensor) -> Tensor:
         kept = torch.rand(x.shape, generator=self._random, dtype=x.dtype) >= self.dropout
         return x * kept / (1 - self.dropout)
 
     def embed(self, side: str, ids: Tensor) -> Sequence:
-        """(B, n) word numbers as what a side reads."""
-        table = self.weights["embedding", side]
-        x = F.embedding(ids, table) * sqrt(self.cfg.width)  # (B, n, d)
-        x = x + _positions(4096, self.cfg.width, x.dtype)[: ids.shape[1]]
+        """(B, n) word numbers as what a side reads: its N words, without the padding."""
         real = ids != self.pad
-        return Sequence(x.flatten(0, 1), len(ids), None if real.all() else real)
+        packing = None if real.all() else Packing(real)
+        places = torch.arange(ids.numel()) if packing is None else packing.places
+        table = self.weights["embedding", side]
+        x = F.embedding(ids.flatten()[places], table) * sqrt(self.cfg.width)  # (N, d)
+        x = x + _positions(4096, self.cfg.width, x.dtype)[places % ids.shape[1]]
+        return Sequence(x, len(ids), None if packing is None else real, packing)
 
     def log_probabilities(self, out: Tensor) -> Tensor:
         """(N, d) outputs → (N, V): log softmax over the words of the last side."""
         return (out @ self.weights["embedding", self.cfg.sides[-1]].T).log_softmax(-1)
 
-    def loss(self, batch: Batch, smoothing: float = 0.0, learning: bool = False) -> tuple[Tensor, Tensor, int]:
-        """(what is minimised, negative log-likelihood in nats a word, words), means over the words to predict.
-
-        Label smoothing ε mixes the target with all words alike: (1 − ε)·NLL − ε·mean log p.
-        """
+    def predictions(self, batch: Batch, learning: bool = False) -> tuple[Tensor, Tensor]:
+        """(N, V) log-probabilities at the positions where there is a word to predict, and these words, (N,)."""
         model = self.model(learning)
         ids = [torch.from_numpy(a) for a in (batch.source, batch.target) if a is not None]
         sequences = [self.embed(side, part) for side, part in zip(self.cfg.sides, ids, strict=True)]
@@ -138,11 +141,24 @@ class Learner:
             self.profile = model.profiled(*sequences)
         out = model(*sequences)
         labels = torch.from_numpy(batch.labels).flatten()
-        at = (labels != batch.pad).nonzero().squeeze(1)  # where there is a word to predict
-        log_p = self.log_probabilities(out[at])
-        nll = -log_p.gather(1, labels[at, None]).mean()
-        goal = nll if not smoothing else (1 - smoothing) * nll - smoothing * log_p.mean()
-        return goal, nll, len(at)
+        if sequences[-1].packing is not None:
+            labels = labels[sequences[-1].packing.places]
+        at = (labels != batch.pad).nonzero().squeeze(1)
+        if len(at) < len(out):
+            out, labels = out[at], labels[at]
+        return self.log_probabilities(out), labels
+
+    def loss(self, batch: Batch, smoothing: float = 0.0, learning: bool = False) -> tuple[Tensor, Tensor, int]:
+        """(what is minimised, negative log-likelihood in nats a word, words), means over the words to predict.
+
+        Label smoothing ε mixes the target with all words alike: (1 − ε)·NLL − ε·mean log p.
+        """
+        log_p, labels = self.predictions(batch, learning)
+        goal = F.nll_loss(log_p, labels)
+        nll = goal.detach()
+        if smoothing:
+            goal = (1 - smoothing) * goal - smoothing / log_p.numel() * log_p.sum()
+        return goal, nll, len(labels)
 
     def zero_grad(self) -> None:
         """Forget the gradients; the buffers stay."""
@@ -151,4 +167,6 @@ class Learner:
 
     def gradient_norm(self) -> float:
         """‖∂L/∂θ‖ over all weights."""
-        return sqrt(sum(float(flat.grad.double().square().sum()) for flat in self.flats.values()))
+        return sqrt(
+            sum(float(torch.linalg.vector_norm(flat.grad, dtype=torch.float64)) ** 2 for flat in self.flats.values())
+        )

@@ -33,29 +33,67 @@ class Watch:
         """heads = weights @ v, with weights (…, B, H, n, m) = softmax(q kᵀ/√d_head)."""
 
 
+class Packing:
+    """Where the words of padded sentences are: `places[i]` of the B·n is word i's, `words[p]` is the word at place p.
+
+    A place of padding shows the word before it, which nothing may read.
+    """
+
+    def __init__(self, real: Tensor):
+        self.places = real.flatten().nonzero().squeeze(1)  # (N,)
+        self.words = real.flatten().cumsum(0).sub_(1).clamp_(min=0)  # (B·n,)
+
+
 @dataclass(frozen=True)
 class Sequence:
-    """What one side reads: x (…, B·n, d), and which tokens are words and not padding (None: all)."""
+    """What one side reads: x (…, B·n, d), and which tokens are words and not padding (None: all).
+
+    With a `packing` x is (…, N, d), the N words alone: all that works token by token is spared the padding, and only
+    attention lays the sentences out again. Padding must then stand behind the words of a sentence.
+    """
 
     x: Tensor
     batch: int = 1
     real: Tensor | None = None  # (B, n) bool
+    packing: Packing | None = None
+
+    @property
+    def length(self) -> int:
+        """n, of the longest sentence."""
+        return self.x.shape[-2] // self.batch if self.packing is None else self.real.shape[1]
+
+    def laid_out(self, y: Tensor) -> Tensor:
+        """Values of x's tokens by sentence, (…, N, k) → (…, B, n, k)."""
+        if self.packing is not None:
+            y = y.index_select(-2, self.packing.words)
+        return y.unflatten(-2, (self.batch, -1))
+
+    def in_a_row(self, y: Tensor) -> Tensor:
+        """The way back, (…, B, n, k) → (…, N, k)."""
+        y = y.flatten(-3, -2)
+        return y if self.packing is None else y.index_select(-2, self.packing.places)
 
     def visible_from(self, n: int, causal: bool) -> Tensor | None:
         """(B or 1, 1, n, m) bool: which of these tokens each of n queries may read; None: all of them."""
-        m = self.x.shape[-2] // self.batch
+        m = self.length
         visible = torch.ones(1, 1, n, m, dtype=torch.bool).tril() if causal else None
-        if self.real is not None:
+        if self.real is not None and not (causal and self.packing):  # no word stands after padding
             real = self.real[:, None, None, :].expand(-1, 1, n, m)
             visible = real if visible is None else visible & real
         return visible
 
 
-def normalise(x: Tensor, kind: str) -> Tensor:
-    """LayerNorm (x − μ)/√(σ² + ε) over features, or RMSNorm x/√(mean x² + ε)."""
+def normalise(x: Tensor, kind: str, gain: Tensor | None = None, bias: Tensor | None = None) -> Tensor:
+    """LayerNorm (x − μ)/√(σ² + ε) over features, or RMSNorm x/√(mean x² + ε); then gain and bias."""
     if kind == "layer":
-        return F.layer_norm(x, x.shape[-1:], eps=EPS)
-    return x * (x.square().mean(-1, keepdim=True) + EPS).rsqrt()
+        return F.layer_norm(x, x.shape[-1:], gain, bias, EPS)
+    return affine(x * (x.square().mean(-1, keepdim=True) + EPS).rsqrt(), gain, bias)
+
+
+def affine(y: Tensor, gain: Tensor | None, bias: Tensor | None) -> Tensor:
+    """y ∘ gain + bias, where there are such."""
+    y = y if gain is None else y * gain
+    return y if bias is None else y + bias
 
 
 def average(x: Tensor, visible: Tensor | None) -> Tensor:
@@ -112,10 +150,8 @@ class Transformer(Reading):
     def norm(self, x: Tensor, name: tuple) -> Tensor:
         """LayerNorm, RMSNorm or the placement's own, then gain and bias."""
         custom = self.cfg.placement.norm
-        y = custom(x) if custom else normalise(x, self.cfg.norm)
         gain, bias = self.weights.get((*name, "gain")), self.weights.get((*name, "bias"))
-        y = y if gain is None else y * gain
-        return y if bias is None else y + bias
+        return affine(custom(x), gain, bias) if custom else normalise(x, self.cfg.norm, gain, bias)
 
     def variance(self, x: Tensor) -> Tensor:
         """Mean square over tokens and features, (…, 1, 1), cut off from the gradient."""
@@ -143,18 +179,18 @@ class Transformer(Reading):
         """softmax(q kᵀ/√d_head) v for each head, then W_O; "uniform" is the mean of the values."""
         query = replace(sequence, x=x)
         keys = query if block == "self" else memory
-        n = x.shape[-2] // query.batch
+        n = query.length
         visible = keys.visible_from(n, causal=block == "self" and at.side == "decoder")
         if self.cfg.attention == "uniform":
             heads = self.uniform(keys, visible, block, at, N)  # (…, B, n or 1, d)
         else:
             heads = self.softmax(query, keys, visible, block, at, N)  # (…, B, n, d)
-        rows = heads.shape[-2]
-        y = heads.flatten(-3, -2)  # (…, B·rows, d)
+        one = heads.shape[-2] != n  # row a sentence, for all its tokens
+        y = heads.flatten(-3, -2) if one else query.in_a_row(heads)
         if self.cfg.output_projection:
             y = self.linear(y, at, block, "W_O")
-        if rows != n:
-            y = y.unflatten(-2, (-1, 1)).expand(*y.shape[:-2], -1, n, -1).flatten(-3, -2)
+        if one:
+            y = query.in_a_row(y.unflatten(-2, (-1, 1)).expand(*y.shape[:-2], -1, n, -1))
         return self.drop(y) if self.drop else y
 
     def softmax(self, query: Sequence, keys: Sequence, visible, block: str, at: At, N: Callable) -> Tensor:
@@ -162,10 +198,9 @@ class Transformer(Reading):
 
         d_head = self.cfg.width // self.cfg.heads
 
-        def split(parameter, name, sequence):  # (…, B·n, d) → (…, B, H, n, d_head)
-            y = self.linear(sequence.x, at, block, parameter)
-            y = y.view(*y.shape[:-2], sequence.batch, -1, self.cfg.heads, d_head).transpose(-3, -2)
-            return self.tap(name, y, at, N)
+        def split(parameter, name, sequence):  # (…, N, d) → (…, B, H, n, d_head)
+            y = sequence.laid_out(self.linear(sequence.x, at, block, parameter))
+            return self.tap(name, y.unflatten(-1, (-1, d_head)).transpose(-3, -2), at, N)
 
         q, k, v = split("W_Q", "q", query), split("W_K", "k", keys), split("W_V", "v", keys)
         heads = self.attend((at.side, at.layer, block), q, k, v, visible)
@@ -193,8 +228,8 @@ class Transformer(Reading):
                 return y
             return self.tap(name, y.unflatten(-1, (self.cfg.heads, -1)), at, N).flatten(-2)
 
-        def mean(x):  # (…, B·m, d) → (…, B, n or 1, d)
-            return average(x.unflatten(-2, (keys.batch, -1)), visible)
+        def mean(x):  # (…, N, d) → (…, B, n or 1, d)
+            return average(keys.laid_out(x), visible)
 
         if "v" in self.cfg.placement.taps:
             return tap("heads", mean(tap("v", self.linear(keys.x, at, block, "W_V"))))

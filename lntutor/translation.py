@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence as Several
-from dataclasses import replace
 
 import torch
 from torch import Tensor
@@ -93,13 +92,15 @@ def translate(learner: Learner, corpus: Corpus, sentences: Several[str], *, beam
 def _read(learner: Learner, source: Tensor) -> Sequence:
     """What the decoder reads of the source: (B, n) word numbers → the encoder's output."""
     sequence = learner.embed("encoder", source)
-    return replace(sequence, x=learner.model().run("encoder", sequence), real=source != learner.pad)
+    x = sequence.laid_out(learner.model().run("encoder", sequence)).flatten(0, 1)  # sentences come and go: padded
+    return Sequence(x, len(source), source != learner.pad)
 
 
 def _next(learner: Learner, memory: Sequence, target: Tensor) -> Tensor:
     """(B, m) words so far → (B, V) log-probabilities of the next."""
-    out = learner.model().run("decoder", learner.embed("decoder", target), memory)
-    log_p = learner.log_probabilities(out.unflatten(0, (len(target), -1))[:, -1])
+    sequence = learner.embed("decoder", target)
+    out = sequence.laid_out(learner.model().run("decoder", sequence, memory))  # (B, m, d)
+    log_p = learner.log_probabilities(out[:, -1])
     log_p[:, NEVER] = -torch.inf
     return log_p
 

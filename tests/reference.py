@@ -3,9 +3,12 @@
 import numpy as np
 import torch
 from torch import nn
+from torch.nn import functional as F
 
+from lntutor.learner import Learner
 from lntutor.measure import feed
 from lntutor.model import Transformer
+from lntutor.reading import positions
 from lntutor.weights import Weights, matrices
 
 
@@ -57,3 +60,33 @@ def torch_layer(cfg, weights, side, layer, cls, norm_first):
 
 
 ENCODER, DECODER = nn.TransformerEncoderLayer, nn.TransformerDecoderLayer
+
+
+class Twin(nn.Module):
+    """The same model from torch's layers, which hold copies of a learner's weights; the head is the embedding."""
+
+    def __init__(self, learner: Learner):
+        super().__init__()
+        cfg, w = learner.cfg, {name: t.detach().clone() for name, t in learner.weights.items()}
+        first, self.width, self.pad = cfg.placement.key == "pre", cfg.width, learner.pad
+        self.source, self.target = (nn.Parameter(w["embedding", side]) for side in cfg.sides)
+        layers = range(1, cfg.depth + 1)
+        self.encoder = nn.ModuleList(torch_layer(cfg, w, "encoder", i, ENCODER, first) for i in layers)
+        self.decoder = nn.ModuleList(torch_layer(cfg, w, "decoder", i, DECODER, first) for i in layers)
+        make = (lambda: nn.LayerNorm(cfg.width, dtype=torch.float64)) if first else nn.Identity
+        self.last = nn.ModuleList([make(), make()])
+
+    def embedded(self, ids, table):
+        places = torch.from_numpy(positions(ids.shape[1], self.width)).to(table)
+        return F.embedding(ids, table) * self.width**0.5 + places
+
+    def forward(self, source, target):
+        blank = source == self.pad
+        x, y = self.embedded(source, self.source), self.embedded(target, self.target)
+        for layer in self.encoder:
+            x = layer(x, src_key_padding_mask=blank)
+        x = self.last[0](x)
+        ahead = torch.ones(target.shape[1], target.shape[1], dtype=torch.bool).triu(1)
+        for layer in self.decoder:
+            y = layer(y, x, ahead, tgt_key_padding_mask=target == self.pad, memory_key_padding_mask=blank)
+        return self.last[1](y) @ self.target.T

@@ -17,7 +17,6 @@ from hypothesis import strategies as st
 from torchtext.data import BucketIterator, Dataset, Example, Field
 
 import lntutor as ln
-from lntutor import corpus as module
 from lntutor.corpus import END, MASK, PAD, SPECIALS, SPLITS, START, UNKNOWN, Corpus, CorpusError, build_corpus
 from lntutor.download import CAPTIONS
 from lntutor.parallel import LANGUAGES, ParallelText
@@ -132,14 +131,14 @@ def test_a_pass_holds_what_torchtexts_bucket_iterator_does(captions, fields):
     assert theirs == Counter((START, *row) for b in captions.batches("val", 64, seed=3) for row in rows(b.labels))
 
 
-@given(PAIRS, st.integers(1, 50), st.sampled_from([None, 0, 1, 12345]))
-def test_a_pass_holds_every_pair_exactly_once(pairs, size, seed):
+@given(PAIRS, st.integers(1, 50), st.sampled_from([None, 0, 1, 12345]), st.integers(1, 100))
+def test_a_pass_holds_every_pair_exactly_once(pairs, size, seed, pool):
     """Oracle: all pairs as one batch, in the files' order."""
     corpus = small(pairs)
-    batches = list(corpus.batches("train", size, seed=seed))
+    batches = list(corpus.batches("train", size, seed=seed, pool=pool))
     assert contents(batches) == contents([corpus.batch("train", len(pairs))])
     assert all(len(batch.source) <= size for batch in batches)
-    assert len(batches) == -(-len(pairs) // size) or len(pairs) > module.POOL * size
+    assert len(batches) == -(-len(pairs) // size)
 
 
 @given(PAIRS, st.integers(1, 20), st.integers(0, 99))
@@ -182,14 +181,14 @@ def test_the_batches_do_not_depend_on_the_global_random_state(captions):
 
 
 @pytest.mark.parametrize("name", ["captions", "multi30k"])
-def test_there_is_little_padding(name, request):
-    """Oracle: padding counted in the batches themselves; the files' order has several times as much."""
+def test_there_is_little_padding_in_pools_sorted_by_length(name, request):
+    """Oracle: padding counted in the batches themselves; drawn batches have several times as much."""
     corpus = request.getfixturevalue(name)
-    sides = [ids for batch in corpus.batches("train", 64, seed=0) for ids in (batch.source, batch.labels)]
+    sides = [ids for batch in corpus.batches("train", 64, seed=0, pool=100) for ids in (batch.source, batch.labels)]
     counted = sum((ids == PAD).sum() for ids in sides) / sum(ids.size for ids in sides)
-    assert corpus.padding("train", 64, seed=0) == pytest.approx(counted, abs=1e-12)
+    assert corpus.padding("train", 64, pool=100) == pytest.approx(counted, abs=1e-12)
     assert counted < 0.1
-    assert corpus.padding(seed=None) < counted < corpus.padding(sort=False) / 4
+    assert corpus.padding(seed=None) < counted < corpus.padding() / 4
 
 
 @given(PAIRS, st.integers(1, 12))
@@ -198,7 +197,7 @@ def test_sorting_never_adds_padding_where_both_languages_have_the_same_lengths(p
     full = len(pairs) // size * size
     assume(full)
     corpus = small([(de, de) for de, _ in pairs[:full]])
-    assert corpus.padding(size=size, seed=None) <= corpus.padding(size=size, sort=False) + 1e-12
+    assert corpus.padding(size=size, seed=None) <= corpus.padding(size=size) + 1e-12
 
 
 def test_masks_are_those_of_bert(captions):
@@ -337,6 +336,7 @@ def test_pairs_asked_for_come_in_the_order_asked_for(captions):
         (lambda c: c.batch("val", []), "at least one pair"),
         (lambda c: c.tokens("x", "fr"), "language must be one of de, en"),
         (lambda c: c.padding(size=2.5), "size must be"),
+        (lambda c: c.batches("train", 8, seed=0, pool=0), "pool must be"),
         (lambda c: ln.load_corpus(min_frequency=0), "min_frequency must be .* got 0"),
         (lambda c: ln.load_corpus(lower="yes"), "lower must be True or False"),
         (lambda c: ln.load_corpus(limit=0), "limit must be .* got 0"),

@@ -3,15 +3,13 @@
 import numpy as np
 import pytest
 import torch
-from torch import nn
 from torch.nn import functional as F
 
 from lntutor.config import Batch, ModelConfig, TrainConfig
 from lntutor.learner import Learner
 from lntutor.optimizers import optimizer, set_rates
 from lntutor.placements import PLACEMENTS, Placement, each
-from lntutor.reading import positions
-from tests.reference import DECODER, ENCODER, torch_layer
+from tests.reference import Twin
 
 PAD = 1
 VOCAB = (23, 19)
@@ -33,35 +31,6 @@ def text(seed: int, encoder_only: bool = False) -> Batch:
     if encoder_only:
         return Batch(source, labels=source, pad=PAD, vocab=(VOCAB[0], VOCAB[0]))
     return Batch(source, full[:, :-1], full[:, 1:], PAD, VOCAB)
-
-
-class Twin(nn.Module):
-    """The same model from torch's layers, which hold copies of a learner's weights; the head is the embedding."""
-
-    def __init__(self, learner: Learner):
-        super().__init__()
-        cfg, w = learner.cfg, {name: t.detach().clone() for name, t in learner.weights.items()}
-        first, self.width = cfg.placement.key == "pre", cfg.width
-        self.source, self.target = (nn.Parameter(w["embedding", side]) for side in cfg.sides)
-        layers = range(1, cfg.depth + 1)
-        self.encoder = nn.ModuleList(torch_layer(cfg, w, "encoder", i, ENCODER, first) for i in layers)
-        self.decoder = nn.ModuleList(torch_layer(cfg, w, "decoder", i, DECODER, first) for i in layers)
-        make = (lambda: nn.LayerNorm(cfg.width, dtype=torch.float64)) if first else nn.Identity
-        self.last = nn.ModuleList([make(), make()])
-
-    def embedded(self, ids, table):
-        return F.embedding(ids, table) * self.width**0.5 + torch.from_numpy(positions(ids.shape[1], self.width))
-
-    def forward(self, source, target):
-        blank = source == PAD
-        x, y = self.embedded(source, self.source), self.embedded(target, self.target)
-        for layer in self.encoder:
-            x = layer(x, src_key_padding_mask=blank)
-        x = self.last[0](x)
-        ahead = torch.ones(target.shape[1], target.shape[1], dtype=torch.bool).triu(1)
-        for layer in self.decoder:
-            y = layer(y, x, ahead, tgt_key_padding_mask=target == PAD, memory_key_padding_mask=blank)
-        return self.last[1](y) @ self.target.T
 
 
 @pytest.mark.parametrize("name", ["adam", "sgd"])
@@ -163,7 +132,8 @@ def test_an_encoder_alone_predicts_the_words_that_it_is_asked_for():
     labels = np.where(np.arange(7) % 3 == 0, batch.labels, PAD)
     batch = Batch(batch.source, labels=labels, pad=PAD, vocab=batch.vocab)
     _, nll, words = learner.loss(batch)
-    out = learner.model()(learner.embed("encoder", torch.from_numpy(batch.source))).unflatten(0, (5, 7))
+    sequence = learner.embed("encoder", torch.from_numpy(batch.source))
+    out = sequence.laid_out(learner.model()(sequence))  # (5, 7, d)
     logits = out @ learner.weights["embedding", "encoder"].T
     picked = [-logits[i, j].log_softmax(0)[labels[i, j]] for i, j in zip(*np.nonzero(labels != PAD), strict=True)]
     assert words == len(picked)

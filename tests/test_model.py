@@ -8,7 +8,7 @@ from torch.nn import functional as F
 
 import lntutor as ln
 from lntutor.measure import Recorder
-from lntutor.model import Sequence, Transformer, average, normalise
+from lntutor.model import Packing, Sequence, Transformer, average, normalise
 from lntutor.reading import positions
 from tests.reference import DECODER, ENCODER, Leaves, torch_layer
 
@@ -147,11 +147,14 @@ def test_padding_changes_nothing_for_the_words(attention):
     source, target = (torch.randn(2, n, 32, generator=random, dtype=torch.float64) for n in (6, 5))
     lengths = {"source": (6, 3), "target": (2, 5)}
     real = [torch.arange(n)[None] < torch.tensor(lengths[k])[:, None] for k, n in (("source", 6), ("target", 5))]
-    together = model(Sequence(source.flatten(0, 1), 2, real[0]), Sequence(target.flatten(0, 1), 2, real[1]))
-    for i in range(2):
-        n, m = lengths["source"][i], lengths["target"][i]
-        alone = model(Sequence(source[i, :n]), Sequence(target[i, :m]))
-        torch.testing.assert_close(together.unflatten(0, (2, 5))[i, :m], alone, rtol=1e-10, atol=1e-10)
+    padded = [Sequence(x.flatten(0, 1), 2, r) for x, r in zip((source, target), real, strict=True)]
+    packed = [Sequence(x[r], 2, r, Packing(r)) for x, r in zip((source, target), real, strict=True)]
+    assert len(model(*packed)) == 2 + 5  # words, and nothing else
+    for together in (model(*padded).unflatten(0, (2, 5)), packed[1].laid_out(model(*packed))):
+        for i in range(2):
+            n, m = lengths["source"][i], lengths["target"][i]
+            alone = model(Sequence(source[i, :n]), Sequence(target[i, :m]))
+            torch.testing.assert_close(together[i, :m], alone, rtol=1e-10, atol=1e-10)
 
 
 def test_several_networks_run_together_as_they_do_alone():
