@@ -26,6 +26,9 @@ _HOME = {  # public name → the module that has it, imported when the name is f
     "train": "training",
     "Run": "training",
     "compare": "comparison",
+    "hessian_spectrum": "curvature",
+    "hessian_blocks": "curvature",
+    "Spectrum": "curvature",
 }
 __all__ = ["__version__", *_HOME]
 

@@ -11,7 +11,7 @@ COMMANDS = {
     "doctor": ("check this installation, one line a finding, with the fix", "lntutor.doctor"),
     "lab": ("open the course in JupyterLab", "lntutor.lab"),
     "data": ("list the corpora and where they are, or get one", "lntutor.download"),
-    "results": ("train the runs behind the stored tables in data/results again", "lntutor.results"),
+    "results": ("make the stored tables in data/results again", "lntutor.results"),
 }
 
 

@@ -1,7 +1,7 @@
-"""Tables that take too long for a lesson: `python -m lntutor results NAME` trains the runs and writes data/results.
+"""Tables that take too long for a lesson: `python -m lntutor results NAME` makes one and writes it to data/results.
 
-Each file says in its first lines which command made it, on which text and of which size. Runs are remembered one by
-one, so an interrupted command goes on where it was.
+Each file says in its first lines which command made it, on which text and of which size. Runs and measurements are
+remembered one by one, so an interrupted command goes on where it was.
 """
 
 from __future__ import annotations
@@ -18,8 +18,9 @@ import pandas as pd
 from lntutor import store
 from lntutor.comparison import Case, compare, finals, gradients
 from lntutor.config import ModelConfig, TrainConfig, choice
-from lntutor.corpus import load_corpus
+from lntutor.corpus import Corpus, load_corpus
 from lntutor.placements import Placement, each, final_norm
+from lntutor.spectra import SPECTRA
 from lntutor.training import Run
 
 FOLDER = Path(__file__).resolve().parent.parent / "data" / "results"
@@ -116,6 +117,27 @@ def layers() -> dict[str, Case]:
     return _cases(*((post, how) for how in hows), *((pre, how) for how in hows[:2]))
 
 
+def transplanted(cfg: ModelConfig, how: TrainConfig) -> dict[str, Case]:
+    """What is warmed up → the run: nothing, everything, one end's layer alone, all but it, one side alone."""
+    first, last = "encoder.1", f"decoder.{cfg.depth}"
+    ways = {"nothing": {"warmup": 0}, "everything": {}, "the encoder": {"warmup_only": "encoder"},
+            "the decoder": {"warmup_only": "decoder"}}  # fmt: skip
+    for layer in (last, first):
+        ways |= {f"{layer} alone": {"warmup_only": layer}, f"all but {layer}": {"warmup_except": layer}}
+    return {f"{cfg.placement.key}, {name}": (cfg, how.with_(**changes)) for name, changes in ways.items()}
+
+
+def transplant() -> dict[str, Case]:
+    """Warm up some layers only, in a 2-2 model at 0.01: is it the last decoder layer, whose gradient is large?"""
+    cases = [transplanted(m, QUICK.with_(lr=1e-2, warmup=100, validate_every=50)) for m in _pair().values()]
+    return cases[0] | cases[1]
+
+
+def transplant_deep() -> dict[str, Case]:
+    """The same in a 6-6 Post-LN model, at a rate at which it trains with warm-up alone."""
+    return transplanted(SMALL.with_(depth=6), QUICK.with_(lr=2e-3, warmup=200, steps=400))
+
+
 def validations(runs: dict[str, list[Run]]) -> pd.DataFrame:
     """One row a validation: what `finals` says of the run, the step and its validation loss."""
     ends = finals(runs).drop(columns=["val_loss", "steps"])
@@ -140,6 +162,22 @@ class Experiment:
     pairs: int = 200  # held-out sentences for BLEU
     table: Callable[[dict[str, list[Run]]], pd.DataFrame] = validations
 
+    @property
+    def words(self) -> str:
+        """What is trained."""
+        return (self.cases.__doc__ or "").strip()
+
+    def make(self, text: Corpus, jobs: int | None) -> tuple[pd.DataFrame, str]:
+        """The table, and its size in words."""
+        runs = compare(self.cases(), text, seeds=range(self.seeds), pairs=self.pairs, jobs=jobs)
+        one = next(iter(runs.values()))[0]
+        m, how = one.model, one.how
+        scored = f"; BLEU on the first {self.pairs} test sentences" if self.pairs else ""
+        return self.table(runs), (
+            f"{m.stack} of depth {m.depth}, width {m.width}, {m.heads} heads, FFN {m.ffn}; {how.steps} steps of "
+            f"{how.batch} sentences; {self.seeds} seeds{scored}"
+        )
+
 
 EXPERIMENTS = {
     "warmup": Experiment(warmup),
@@ -149,6 +187,9 @@ EXPERIMENTS = {
     "figure4": Experiment(figure4, pairs=500),
     "figure5": Experiment(figure5, pairs=0),
     "layers": Experiment(layers, pairs=0, table=by_layer),
+    "transplant": Experiment(transplant, seeds=4, pairs=0),
+    "transplant_deep": Experiment(transplant_deep, pairs=0),
+    **SPECTRA,
 }
 
 
@@ -185,20 +226,15 @@ def write(table: pd.DataFrame, path: Path, head: list[str]) -> None:
 
 
 def make(name: str, corpus: str = "captions", *, jobs: int | None = None, folder: Path = FOLDER) -> pd.DataFrame:
-    """Train the runs of an experiment and store its table."""
+    """Train or measure what an experiment needs, and store its table."""
     import torch
 
     experiment, text = EXPERIMENTS[choice("name", name, tuple(EXPERIMENTS))], load_corpus(corpus)
-    runs = compare(experiment.cases(), text, seeds=range(experiment.seeds), pairs=experiment.pairs, jobs=jobs)
-    table = experiment.table(runs)
-    one = next(iter(runs.values()))[0]
-    m, how = one.model, one.how
-    scored = f"; BLEU on the first {experiment.pairs} test sentences"
+    table, setting = experiment.make(text, jobs)
     head = [
         f"python -m lntutor results {name} --corpus {corpus}",
         f"{text.name}, SHA-256 {text.checksum}, torch {torch.__version__.partition('+')[0]}",
-        f"{m.stack} of depth {m.depth}, width {m.width}, {m.heads} heads, FFN {m.ffn}; {how.steps} steps of "
-        f"{how.batch} sentences; {experiment.seeds} seeds" + (scored if experiment.pairs else ""),
+        setting,
     ]
     write(table, folder / file_of(name, corpus).name, head)
     return table
@@ -219,7 +255,7 @@ def run(args: argparse.Namespace) -> int:
         return 2
     try:
         for name in args.names or EXPERIMENTS:
-            print(f"{name}: {(EXPERIMENTS[name].cases.__doc__ or '').strip()}")
+            print(f"{name}: {EXPERIMENTS[name].words}")
             make(name, args.corpus, jobs=args.jobs)
             print(f"written: data/results/{file_of(name, args.corpus).name}")
     except ValueError as error:  # a corpus that is not here, say

@@ -30,19 +30,19 @@ def folder() -> Path:
     return Path(os.environ.get(CACHE) or platformdirs.user_cache_dir("lntutor", appauthor=False)) / "runs"
 
 
-def key(*question: Any) -> str:
-    """A name for a question: the same for the same question, asked of the same code."""
-    return hashlib.blake2b(repr((code(), *question)).encode(), digest_size=16).hexdigest()
+def key(*question: Any, also: tuple[str, ...] = ()) -> str:
+    """A name for a question: the same for the same question, asked of the same code; `also` of these modules."""
+    return hashlib.blake2b(repr((code(also), *question)).encode(), digest_size=16).hexdigest()
 
 
-@lru_cache(maxsize=1)
-def code() -> str:
+@lru_cache
+def code(also: tuple[str, ...] = ()) -> str:
     """A hash of the modules that a result depends on, and the versions of what they stand on."""
     import numpy
     import torch
 
     here = Path(__file__).resolve().parent
-    texts = [(here / f"{name}.py").read_bytes() for name in SOURCES]
+    texts = [(here / f"{name}.py").read_bytes() for name in SOURCES + also]
     return hashlib.blake2b(b"\0".join([*texts, torch.__version__.encode(), numpy.__version__.encode()])).hexdigest()
 
 

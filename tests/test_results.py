@@ -4,6 +4,7 @@ import hashlib
 import re
 import subprocess
 import sys
+from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -14,6 +15,7 @@ from lntutor.comparison import finals
 from lntutor.config import ModelConfig, TrainConfig
 from lntutor.corpus import load_corpus
 from lntutor.results import EXPERIMENTS, FOLDER, Experiment, read
+from lntutor.spectra import Measured
 from lntutor.training import train
 
 STORED = sorted(FOLDER.glob("*.csv"))
@@ -28,11 +30,15 @@ def test_every_experiment_has_its_table():
 @pytest.mark.parametrize("path", STORED, ids=lambda path: path.stem)
 def test_a_stored_table_says_what_made_it_and_has_every_case_with_every_seed(path):
     """Oracle: the experiment's own list of cases, and the text that is here."""
-    name, corpus = path.stem.split("_")
+    name, corpus = path.stem.rsplit("_", 1)
     table, experiment = read(name, corpus), EXPERIMENTS[name]
     assert table.attrs["made by"] == f"python -m lntutor results {name} --corpus {corpus}"
-    assert set(table["run"]) == set(experiment.cases())
-    assert table.groupby("run")["seed"].nunique().eq(experiment.seeds).all()
+    if isinstance(experiment, Measured):
+        found = table[list(experiment.over)].drop_duplicates()
+        assert set(found.itertuples(index=False, name=None)) == set(product(*experiment.over.values()))
+    else:
+        assert set(table["run"]) == set(experiment.cases())
+        assert table.groupby("run")["seed"].nunique().eq(experiment.seeds).all()
     if corpus == "captions":
         assert load_corpus(corpus).checksum in table.attrs["setting"][0]
 

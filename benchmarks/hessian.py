@@ -1,0 +1,207 @@
+"""Products with the Hessian: ours against PyHessian and curvlinops, on the same model and the same 1000 pairs.
+
+Each has a process of its own, which makes a product when it is told to: they take turns, so that a busy machine slows
+all, and the peak of each process is its own. Lanczos is ours in all of them (PyHessian's own needs torch.eig, which
+torch has no longer), so that the largest eigenvalues after as many products can be compared. curvlinops is measured
+where it is installed.
+
+    python benchmarks/hessian.py [--placement pre] [--width 64] [--pairs 1000] [--products 25]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import time
+import warnings
+from collections.abc import Callable
+from importlib.util import find_spec
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+import numpy as np
+import torch
+from torch.nn import functional as F
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+from benchmarks._timing import _peak_kilobytes, machine, show
+from lntutor.config import Batch, ModelConfig
+from lntutor.corpus import PAD, load_corpus
+from lntutor.curvature import Operator, by_length
+from lntutor.lanczos import Lanczos, start_vector
+from lntutor.learner import Learner
+from tests.reference import Twin
+
+SIZE = 64  # sentences of a batch that a user would make
+GOALS = {"time": 2.0, "memory": 1.5}
+CONTENDERS = {  # name → (words, batches)
+    "lntutor": ("lntutor", "sorted"),
+    "pyhessian": ("PyHessian, padded loader", "padded"),
+    "pyhessian_sorted": ("PyHessian, our batches", "sorted"),
+    "pyhessian_one": ("PyHessian, one batch", "one"),
+    "curvlinops": ("curvlinops, padded loader", "padded"),
+}
+
+
+# In a process of its own ---------------------------------------------------------------------------------------
+
+
+def batches(args) -> list[Batch]:
+    """The first pairs of the validation split: as they come, padded, or sorted by length, or all in one."""
+    corpus, kind = load_corpus("captions"), CONTENDERS[args.contender][1]
+    if kind == "sorted":
+        return by_length(corpus, "val", args.pairs)
+    size = args.pairs if kind == "one" else SIZE
+    return [corpus.batch("val", list(range(i, min(i + size, args.pairs)))) for i in range(0, args.pairs, size)]
+
+
+class OneInput(torch.nn.Module):
+    """The twin with source and target in one tensor of word numbers, as both peers want it."""
+
+    def __init__(self, twin: Twin):
+        super().__init__()
+        self.twin = twin
+
+    def forward(self, both):
+        n = int(both[0, 0])  # the source's length stands first
+        return self.twin(both[:, 1 : n + 1], both[:, n + 1 :]).flatten(0, 1)
+
+
+def as_tensors(parts: list[Batch]) -> list[tuple[torch.Tensor, torch.Tensor]]:
+    """(inputs, labels) of every batch; the first column is the source's length."""
+    return [
+        (torch.from_numpy(np.hstack([np.full((len(b.source), 1), b.source.shape[1]), b.source, b.target])),
+         torch.from_numpy(b.labels))
+        for b in parts
+    ]  # fmt: skip
+
+
+def peer(args, learner: Learner, parts: list[Batch]) -> tuple[Callable, int]:
+    """A peer's product with a flat vector, and the size of one."""
+    data, words = as_tensors(parts), sum(int((b.labels != PAD).sum()) for b in parts)
+    model = OneInput(Twin(learner).float())
+
+    def loss(out, labels):  # weighted by sentences, as PyHessian does, these add up to the mean over words
+        total = F.cross_entropy(out, labels.flatten(), ignore_index=PAD, reduction="sum")
+        return total * (args.pairs / words / len(labels))
+
+    shapes = [p.shape for p in model.parameters()]
+    sizes = [s.numel() for s in shapes]
+
+    def split(v):
+        return [part.view(shape) for part, shape in zip(v.split(sizes), shapes, strict=True)]
+
+    if args.contender == "curvlinops":
+        from curvlinops import HessianLinearOperator
+
+        params = [p for p in model.parameters() if p.requires_grad]
+        operator = HessianLinearOperator(
+            model, _SumOfWords(words), params, data, check_deterministic=False, num_data=args.pairs
+        )
+        return lambda v: torch.cat([p.reshape(-1) for p in operator @ split(v)]), sum(sizes)
+    from pyhessian import hessian
+    from pyhessian.utils import hessian_vector_product
+
+    if args.contender == "pyhessian_one":
+        one = hessian(model, loss, data=data[0], cuda=False)
+        return (
+            lambda v: torch.cat([p.reshape(-1) for p in hessian_vector_product(one.gradsH, one.params, split(v))]),
+            sum(sizes),
+        )
+    model.zero_grad()
+    for p in model.parameters():
+        p.grad = torch.zeros_like(p)  # its constructor looks for gradients
+    many = hessian(model, loss, dataloader=data, cuda=False)
+    return lambda v: torch.cat([p.reshape(-1) for p in many.dataloader_hv_product(split(v))[1]]), sum(sizes)
+
+
+class _SumOfWords(torch.nn.CrossEntropyLoss):
+    """Cross-entropy over words, scaled so that curvlinops' sum over batches is the mean over all words."""
+
+    def __init__(self, words: int):
+        super().__init__(ignore_index=PAD, reduction="sum")
+        self.words = words
+
+    def forward(self, out, labels):
+        return super().forward(out, labels.flatten()) / self.words
+
+
+def child(args) -> None:
+    """Build, then make a product for every line that comes in; answer with its seconds, at the end with all else."""
+    torch.set_num_threads(1)
+    warnings.simplefilter("ignore")
+    corpus = load_corpus("captions")
+    cfg = ModelConfig(args.placement, depth=6, width=args.width, heads=4, ffn=4 * args.width)
+    learner, parts = Learner(cfg, (len(corpus.source), len(corpus.target)), pad=PAD), batches(args)
+    before, started = _peak_kilobytes(), time.perf_counter()
+    with sdpa_kernel(SDPBackend.MATH):  # torch's quick attention has no second derivative
+        if args.contender == "lntutor":
+            operator = Operator(learner, parts, memory=args.memory)
+            matvec, size = operator.matvec, operator.size
+        else:
+            learner = Learner(cfg, (len(corpus.source), len(corpus.target)), pad=PAD, dtype=torch.float64)
+            matvec, size = peer(args, learner, parts)
+        run = Lanczos(matvec, start_vector(size, 0))
+        print(time.perf_counter() - started, flush=True)
+        for _ in sys.stdin:
+            started = time.perf_counter()
+            run.step()
+            print(time.perf_counter() - started, flush=True)
+    ritz = run.ritz()
+    ends = {"top": float(ritz.values[-1]), "error": float(ritz.residuals[-1]), "low": float(ritz.values[0])}
+    print(json.dumps(ends | {"megabytes": (_peak_kilobytes() - before) / 1024}))
+
+
+# All of them ---------------------------------------------------------------------------------------------------
+
+
+def compare(args) -> None:
+    """Print seconds a product, peak memory and the ends of the spectrum, of all contenders."""
+    names = [name for name in CONTENDERS if name != "curvlinops" or find_spec("curvlinops")]
+    options = [f"--{name}={getattr(args, name)}" for name in ("placement", "width", "pairs", "memory")]
+    command = [sys.executable, __file__, *options, "--contender"]
+    children = {n: subprocess.Popen([*command, n], stdin=-1, stdout=-1, text=True) for n in names}
+    built, seconds = {}, {name: [] for name in names}
+    for name, process in children.items():  # one after the other, and waited for
+        built[name] = float(process.stdout.readline())
+    for _ in range(args.products):
+        for name, process in children.items():
+            process.stdin.write("\n")
+            process.stdin.flush()
+            seconds[name].append(float(process.stdout.readline()))
+    found = {name: json.loads(process.communicate()[0]) for name, process in children.items()}
+    ours = np.array(seconds["lntutor"][1:])
+    memory = found["lntutor"]["megabytes"]
+    rows = []
+    for n in names:
+        times, of = np.array(seconds[n]), found[n]
+        ends = f"{of['top']:.5g} ± {of['error']:.1g}", f"{of['low']:.5g}"
+        ratios = f"{np.median(times[1:] / ours):.2f}×", f"{of['megabytes']:.0f}", f"{memory / of['megabytes']:.2f}×"
+        rows.append((CONTENDERS[n][0], f"{built[n]:.1f}", f"{np.median(times):.2f}", *ratios, *ends))
+    print(machine())
+    size = f"6-6, width {args.width}, {args.pairs} pairs of captions"
+    print(f"{args.placement}, {size}, {args.products} products, one thread")
+    show(rows, ("", "build s", "product s", "× our time", "MB", "ours / MB", "λmax", "λmin"))
+    tops = [found[n]["top"] for n in names]
+    print(f"λmax differs by at most {max(tops) / min(tops) - 1:.1g}")
+    print(f"goals: {GOALS['time']} times our time, at {GOALS['memory']} times the peer's memory or less")
+
+
+def main() -> None:
+    """The parent, or one of its children."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--placement", default="pre")
+    parser.add_argument("--width", type=int, default=64)
+    parser.add_argument("--pairs", type=int, default=1000)
+    parser.add_argument("--products", type=int, default=25)
+    parser.add_argument("--memory", type=float, default=2e9)
+    parser.add_argument("--contender", choices=list(CONTENDERS), help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    child(args) if args.contender else compare(args)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,146 @@
+"""Lanczos: a few eigenvalues, and the whole spectrum in outline, of a matrix that is seen only through its products.
+
+Knows vectors and products, nothing of models. After k products A is a k × k tridiagonal matrix T in a basis that grew
+out of one start vector: the ends of T's spectrum are the ends of A's, and the start vector's share in each of T's
+eigenvectors says how much of A's spectrum is near its eigenvalue (Golub & Welsch 1969; Ghorbani et al. 2019).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import pi, sqrt
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from lntutor.reading import random_stream
+
+ROUND_OFF = 64  # times the precision of the numbers, relative to T: a β that small is none
+ROWS = 16  # basis vectors that are kept in one piece of memory
+
+
+@dataclass(frozen=True)
+class Ritz:
+    """The eigenvalues of T, ascending, and what they say of those of A."""
+
+    values: np.ndarray  # (k,)
+    weights: np.ndarray  # (k,): squared share of the start vector; they sum to one
+    residuals: np.ndarray  # (k,): an eigenvalue of A is at most so far away
+
+    def __post_init__(self):
+        for array in (self.values, self.weights, self.residuals):
+            array.setflags(write=False)
+
+
+class Lanczos:
+    """The iteration from one start vector, a product a step; stop and go on at will.
+
+    A q_k = β_{k−1} q_{k−1} + α_k q_k + β_k q_{k+1}. In exact arithmetic the q are orthonormal by themselves; in
+    floating point they are not as soon as an eigenvalue has been found, which is then found again and again
+    ("ghosts"). So every new one is made orthogonal to all before it, twice (Parlett 1980, section 6.9), or not at all.
+    """
+
+    def __init__(self, matvec: Callable[[Tensor], Tensor], start: Tensor, *, reorthogonalise: bool = True):
+        if start.ndim != 1 or not start.is_floating_point():
+            raise ValueError(
+                f"start must be a vector of floating-point numbers, got {start.dtype} {tuple(start.shape)}"
+            )
+        length = _norm(start)
+        if not 0 < length < float("inf"):
+            raise ValueError(f"start must have a finite length above 0, got {length}")
+        self.matvec, self.reorthogonalise = matvec, reorthogonalise
+        self.alphas: list[float] = []  # the diagonal of T
+        self.betas: list[float] = []  # beside the diagonal; the last one leads out of T
+        self.exhausted = False  # the basis spans an invariant subspace: there is nothing more to find
+        self._pieces: list[Tensor] = []  # q_1 … q_{k+1}, ROWS to a piece: nothing is copied when it grows
+        self._keep(0, start.detach() / length)
+
+    @property
+    def steps(self) -> int:
+        """Products so far."""
+        return len(self.alphas)
+
+    @property
+    def basis(self) -> Tensor:
+        """(k, size): q_1 … q_k in rows."""
+        return torch.cat(self._pieces)[: self.steps]
+
+    def step(self) -> None:
+        """One product more; none where the space is exhausted."""
+        if self.exhausted:
+            return
+        k = self.steps
+        q = self._row(k)
+        w = self.matvec(q)
+        alpha = _dot(q, w)
+        if not np.isfinite(alpha):
+            raise ValueError(f"product {k + 1} is not finite: the operator overflows or holds NaN")
+        w = w - alpha * q
+        if k:
+            w -= self.betas[-1] * self._row(k - 1)
+        if self.reorthogonalise:
+            self._make_orthogonal(w)
+            self._make_orthogonal(w)
+        beta = _norm(w)
+        self.alphas.append(alpha)
+        self.betas.append(beta)
+        scale = max(map(abs, (*self.alphas, *self.betas)))
+        full = k + 1 == w.numel() and self.reorthogonalise
+        self.exhausted = full or beta <= ROUND_OFF * torch.finfo(w.dtype).eps * scale
+        if not self.exhausted:
+            self._keep(k + 1, w / beta)
+
+    def ritz(self) -> Ritz:
+        """Eigenvalues of T, the start vector's share in each, and |β_k · last component| (Parlett 1980, ch. 13)."""
+        values, vectors = self._eigen()
+        weights = vectors[0] ** 2
+        return Ritz(values, weights / weights.sum(), np.abs(self.betas[-1] * vectors[-1]))
+
+    def vector(self, i: int) -> Tensor:
+        """The Ritz vector of the i-th value, (size,)."""
+        _, vectors = self._eigen()
+        return torch.from_numpy(vectors[:, i].copy()).to(self._pieces[0].dtype) @ self.basis
+
+    def _eigen(self) -> tuple[np.ndarray, np.ndarray]:
+        if not self.steps:
+            raise ValueError("there is no product yet: call step() first")
+        beside = np.diag(self.betas[:-1], -1)
+        return np.linalg.eigh(np.diag(self.alphas) + beside + beside.T)
+
+    def _row(self, i: int) -> Tensor:
+        return self._pieces[i // ROWS][i % ROWS]
+
+    def _keep(self, i: int, q: Tensor) -> None:
+        if i == ROWS * len(self._pieces):
+            self._pieces.append(q.new_zeros(ROWS, len(q)))
+        self._row(i).copy_(q)
+
+    def _make_orthogonal(self, w: Tensor) -> None:
+        for piece in self._pieces:  # rows that are still zero change nothing
+            w -= (piece @ w) @ piece
+
+
+def _dot(a: Tensor, b: Tensor) -> float:
+    """a · b, summed in float64."""
+    return float(a.double() @ b.double())
+
+
+def _norm(a: Tensor) -> float:
+    return float(torch.linalg.vector_norm(a, dtype=torch.float64))
+
+
+def start_vector(size: int, seed: int, probe: int = 0, dtype: torch.dtype = torch.float32) -> Tensor:
+    """A direction drawn evenly from all, of length one: E of its weights is the share of eigenvalues at each value."""
+    vector = random_stream("probe", seed, probe).standard_normal(size)
+    return torch.from_numpy(vector / np.linalg.norm(vector)).to(dtype)
+
+
+def density(values, weights, width: float, x) -> np.ndarray:
+    """Σ_i w_i N(x; λ_i, width²), like x: the spectrum as a curve; its integral is that of the weights."""
+    values, weights, x = (np.asarray(a, dtype=float) for a in (values, weights, x))
+    if not width > 0:
+        raise ValueError(f"width must be above 0, got {width!r}")
+    bells = np.exp(-0.5 * ((x[..., None] - values) / width) ** 2)  # (…, k)
+    return bells @ weights / (width * sqrt(2 * pi))

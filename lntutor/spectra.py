@@ -1,0 +1,135 @@
+"""Measurements of curvature that take too long for a lesson: cells that are measured one by one and remembered.
+
+A cell is a function of a text and some keywords → rows of a table. `results` stores the tables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from io import StringIO
+from itertools import product
+
+import pandas as pd
+import torch
+
+from lntutor import store
+from lntutor.config import ModelConfig, TrainConfig, whole
+from lntutor.corpus import Corpus
+from lntutor.curvature import by_length, ends, hessian_blocks, hessian_spectrum
+from lntutor.optimizers import BETAS, learning_rate
+from lntutor.training import Trainer
+
+SIX = ModelConfig("post", depth=6, width=32, heads=4, ffn=128)  # the talk's 6-6 and Xavier, as wide as two cores bear
+PAIRS, PRODUCTS = 1000, 30  # of a spectrum
+BLOCK_PAIRS, BLOCK_PRODUCTS = 60, 8
+LOOK_PAIRS, LOOK_PRODUCTS = 60, 12  # along training
+SEEN_AFTER = (0, 1, 10, 50, 100, 300)  # steps of a training run after which its curvature is taken
+SOURCES = ("curvature", "lanczos", "spectra")
+store.code(SOURCES)  # now, in every process: the code that was imported, not what the files hold later
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A table of cells: every combination of some values, and what is measured for each."""
+
+    cell: Callable[..., pd.DataFrame]
+    over: dict[str, Iterable]
+    setting: str  # its size, in words
+
+    @property
+    def words(self) -> str:
+        """What is measured."""
+        return (self.cell.__doc__ or "").strip()
+
+    def make(self, text: Corpus, jobs: int | None) -> tuple[pd.DataFrame, str]:
+        """The table, and its size in words. Cells that are remembered are read, the others share the cores."""
+        from joblib import Parallel, cpu_count, delayed
+        from tqdm.auto import tqdm
+
+        jobs = cpu_count() if jobs is None else whole("jobs", jobs, 1, 1024)
+        cells = [dict(zip(self.over, values, strict=True)) for values in product(*self.over.values())]
+        work = Parallel(min(jobs, len(cells)), return_as="generator")(delayed(self._one)(text, c) for c in cells)
+        parts = list(tqdm(work, total=len(cells), desc=self.cell.__name__, unit="cell"))
+        return pd.concat(parts, ignore_index=True), self.setting
+
+    def _one(self, text: Corpus, cell: dict) -> pd.DataFrame:
+        name = store.key(self.cell.__name__, sorted(cell.items()), text.name, text.checksum, also=SOURCES)
+        known = store.load(name)
+        if isinstance(known, str):
+            return pd.read_csv(StringIO(known))
+        torch.set_num_threads(1)  # several share the machine
+        rows = self.cell(text, **cell).to_csv(index=False)
+        store.save(name, rows)
+        return pd.read_csv(StringIO(rows))
+
+
+def hessian(text: Corpus, placement: str, kind: str, seed: int) -> pd.DataFrame:
+    """The talk's experiment: spectra of the Hessian at initialisation, a row an eigenvalue of Lanczos' small matrix."""
+    how = {"pairs": PAIRS, "steps": PRODUCTS, "seed": seed, "kind": kind, "memory": 5e9}
+    return hessian_spectrum(SIX.with_(placement=placement), text, progress=False, **how).table()
+
+
+def blocks(text: Corpus, placement: str, seed: int) -> pd.DataFrame:
+    """Which layer and matrix the curvature is in: both ends of the spectrum of every block of the Hessian."""
+    how = {"pairs": BLOCK_PAIRS, "steps": BLOCK_PRODUCTS, "seed": seed}
+    return hessian_blocks(SIX.with_(placement=placement), text, progress=False, **how)
+
+
+def along_training(
+    text: Corpus, cfg: ModelConfig, how: TrainConfig, *, after: Iterable[int] = SEEN_AFTER, pairs: int = LOOK_PAIRS
+) -> pd.DataFrame:
+    """Curvature on held-out pairs along a training run, of the loss and as Adam sees it; one row a look.
+
+    Columns: placement, lr, warmup, seed, step, loss, rate (of the step to come), lambda_max, lambda_min, adam_max (from
+    the first step on).
+    """
+    trainer, held_out, rows = Trainer(cfg, how, text), by_length(text, "val", pairs), []
+    told = {"placement": cfg.placement.key, "lr": how.lr, "warmup": how.warmup, "seed": how.seed}
+    for step in range(max(after) + 1):
+        if step:
+            trainer.step(step)
+        if trainer.status == "diverged":
+            break
+        if step in after:
+            raw = ends(trainer.learner, held_out, steps=LOOK_PRODUCTS)
+            squares = adam_squares(trainer, step) if step else None
+            seen = ends(trainer.learner, held_out, steps=LOOK_PRODUCTS, squares=squares) if step else None
+            found = {"loss": raw.loss, "rate": learning_rate(how, step + 1), "lambda_max": raw.lambda_max}
+            found |= {"lambda_min": raw.lambda_min, "adam_max": seen.lambda_max if seen else float("nan")}
+            rows.append(told | {"step": step} | found)
+    return pd.DataFrame(rows)
+
+
+def adam_squares(trainer: Trainer, step: int) -> torch.Tensor:
+    """Adam's mean of squared gradients after a step, corrected for its start at 0; in the order of the weights."""
+    squares = [trainer.optimizer.state[flat]["exp_avg_sq"] for flat in trainer.learner.flats.values()]
+    return torch.cat(squares) / (1 - BETAS[1] ** step)
+
+
+def sharpness(text: Corpus, placement: str, lr: float, warmup: int, seed: int) -> pd.DataFrame:
+    """Curvature along training: both ends of the Hessian's spectrum, and the largest eigenvalue that Adam sees."""
+    cfg = ModelConfig(placement, depth=2, width=64, heads=4, ffn=256)
+    how = TrainConfig(lr=lr, warmup=warmup, seed=seed, steps=300, batch=32, schedule="constant", validate_every=10**6)
+    return along_training(text, cfg, how)
+
+
+_SIX_SIX = f"encoder-decoder of depth {SIX.depth}, width {SIX.width}, {SIX.heads} heads, FFN {SIX.ffn}"
+SPECTRA = {
+    "hessian": Measured(
+        hessian,
+        {"placement": ("post", "pre", "peri"), "kind": ("hessian", "relative"), "seed": range(3)},
+        f"{_SIX_SIX}; first {PAIRS} validation pairs; {PRODUCTS} products of one probe; 3 seeds",
+    ),
+    "blocks": Measured(
+        blocks,
+        {"placement": ("post", "pre"), "seed": range(3)},
+        f"{_SIX_SIX}; first {BLOCK_PAIRS} validation pairs; {BLOCK_PRODUCTS} products a block; 3 seeds",
+    ),
+    "sharpness": Measured(
+        sharpness,
+        {"placement": ("post", "pre"), "lr": (1e-3, 1e-2), "warmup": (0, 100), "seed": range(3)},
+        "encoder-decoder of depth 2, width 64, 4 heads, FFN 256; 300 steps of 32 sentences, Adam; curvature on the "
+        f"first {LOOK_PAIRS} validation pairs, {LOOK_PRODUCTS} products; 3 seeds",
+    ),
+}
