@@ -33,7 +33,7 @@ def values_of(control) -> list:
         return [control.base**control.min, 1.0, control.base**control.max]
     if hasattr(control, "options"):
         return [option[1] if isinstance(option, tuple) else option for option in control.options]
-    if isinstance(control, w.Checkbox):
+    if isinstance(control, (w.Checkbox, w.ToggleButton)):
         return [True, False]
     return [control.min, (control.min + control.max) // 2, control.max]
 

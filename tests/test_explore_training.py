@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import lntutor as ln
 from lntutor import corpus, figures, training
-from lntutor.explore import SignalExplorer, TrainingExplorer, runs
+from lntutor.explore import SignalExplorer, TrainingExplorer, runs, working
 from lntutor.explore import training as explore_training
 from lntutor.explore.runs import Setting, names, plan
 
@@ -26,7 +26,7 @@ def quick(no_pause, monkeypatch):
     """Few sentences are translated and validated on, and every step is drawn."""
     monkeypatch.setattr(training, "VALIDATION", 1)
     monkeypatch.setattr(explore_training, "PAIRS", 8)
-    monkeypatch.setattr(explore_training, "REDRAW", 0.0)
+    monkeypatch.setattr(working, "REDRAW", 0.0)
 
 
 @pytest.fixture
@@ -152,7 +152,7 @@ def test_runs_stay_to_be_compared_and_are_not_made_twice_until_they_are_cleared(
 
 def test_only_the_last_runs_are_kept(monkeypatch):
     """Oracle: the limit."""
-    monkeypatch.setattr(explore_training, "MOST_RUNS", 2)
+    monkeypatch.setattr(TrainingExplorer, "MOST", 2)
     e = finished(placements=["post", "pre", "none"])
     assert list(e.runs) == ["Pre-LN", "no LN"]
 
@@ -162,11 +162,10 @@ def test_curves_grow_while_the_page_stays_free(gate):
     e = TrainingExplorer(**TINY, placements=["post", "pre"])
     e.run()
     gate.release(3)
-    until(lambda: len(e.table()) == 3)
+    until(lambda: len(e.table()) == 3 and words(e).startswith("Post-LN: step 3 of 20, ") and e.bar.value == 3)
     assert e.running
-    assert words(e).startswith("Post-LN: step 3 of 20, ")
     assert words(e).endswith(" s left; 1 more to come.")
-    assert (e.bar.value, e.bar.max) == (3, 40)
+    assert e.bar.max == 40
     e.controls["depth"].value = 3
     e.buttons["table"].click()
     assert "<table" in e.shown.value

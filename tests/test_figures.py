@@ -164,7 +164,7 @@ def trace(fig, uid):
 
 
 def title(fig):
-    return style.plain((fig.layout.title.text or "").replace("<br>", " "))
+    return style.plain((fig.layout.title.text or "").replace("<br>", " ").replace("\u00a0", " "))
 
 
 def test_the_map_has_a_stop_for_every_notebook_but_the_first():
@@ -491,13 +491,53 @@ def test_heat_maps_share_a_scale_and_carry_the_numbers():
 
 
 def test_spectrum_marks_both_ends_and_the_stable_rate():
-    """Oracle: λ of the table, mean over seeds."""
+    """Oracle: λ of the table, mean over seeds, and their least and greatest."""
     fig = figures.spectrum(spectra(), two_over_eta=3.5)
-    np.testing.assert_allclose(trace(fig, "ends/post").x, [-2, 4.05])
+    marks = trace(fig, "ends/post")
+    np.testing.assert_allclose(marks.x, [-2, 4.05])
+    np.testing.assert_allclose(marks.error_x.array, [0, 0.05])
+    np.testing.assert_allclose(marks.error_x.arrayminus, [0, 0.05])
+    assert [text.strip() for text in trace(fig, "numbers/post").text] == ["−2", "4.05"]
     assert set(trace(fig, "two_over_eta").x) == {3.5}
-    assert title(fig) == "Largest eigenvalue: Post-LN 4.05; Pre-LN 2.05; above 2/η = 3.5: 1 of 2"
-    assert list(trace(fig, "density/post").x).count(None) == 1
-    assert "Eigenvalues" in title(figures.spectrum(spectra().drop(columns=["lambda_max", "lambda_min"])))
+    assert title(fig) == "Post-LN: λ from −2 to 4.05; Pre-LN: λ from −2 to 2.05; above 2/η = 3.5: Post-LN"
+    assert np.isnan(trace(fig, "density/post").x).sum() == 1
+    assert "Eigenvalues from −5 to 5" in title(figures.spectrum(spectra().drop(columns=["lambda_max", "lambda_min"])))
+    assert title(figures.spectrum(spectra(), two_over_eta=1)).endswith("above 2/η = 1: both")
+    assert title(figures.spectrum(spectra(), two_over_eta=9)).endswith("above 2/η = 9: none")
+    assert "λmax from 1 (" in title(figures.spectrum(spectra(("post", "pre", "peri", "none")).assign(seed=0)))
+
+
+def test_a_stable_rate_that_is_far_away_does_not_squeeze_the_spectrum():
+    """Oracle: the view without the line, and with one just beyond the last eigenvalue."""
+    view, near, far = (figures.spectrum(spectra(), two_over_eta=v) for v in (None, 6.0, 2000.0))
+    assert far.layout.xaxis.range == view.layout.xaxis.range
+    assert far.layout.annotations[0].text == "2/η = 2,000 →"
+    assert near.layout.xaxis.range[1] > 6 > view.layout.xaxis.range[1] - 1
+    assert near.layout.annotations[0].text == "2/η = 6"
+
+
+def test_spectra_of_one_placement_are_told_apart_by_their_names_and_looks():
+    """Oracle: the names given, and as many looks as names."""
+    table = pd.concat([spectra(("post",)).assign(run=name) for name in ("Post-LN, 2+2 layers", "Post-LN, 6+6 layers")])
+    fig = figures.spectrum(table, matrix="the <i>matrix</i>")
+    lines = [t for t in fig.data if t.uid.startswith("density/")]
+    assert [t.name for t in lines] == ["Post-LN, 2+2 layers", "Post-LN, 6+6 layers"]
+    assert len({(t.line.color, t.line.dash) for t in lines}) == 2
+    assert lines[0].line.color == figures.placement_style("post")["color"]
+    assert "the &lt;i&gt;matrix" in fig.layout.xaxis2.title.text
+
+
+def test_the_hills_at_both_ends_are_in_sight_however_low():
+    """Oracle: the density at the ends of a spectrum whose last eigenvalue has a share of 1e-9; 1e-30 is too little."""
+    x = np.linspace(-5, 5, 401)
+    for share, seen in ((1e-9, True), (1e-30, False)):
+        density = np.exp(-((x / 0.2) ** 2)) + share * np.exp(-(((x + 4) / 0.2) ** 2))
+        table = pd.DataFrame({"placement": "post", "x": x, "density": density, "lambda_min": -4.0, "lambda_max": 0.5})
+        fig = figures.spectrum(table)
+        drawn = dict(zip(*(trace(fig, "density/post")[name] for name in "xy"), strict=True))
+        assert np.isfinite(drawn[-4.0]) == seen
+        if seen:
+            assert 10 ** fig.layout.yaxis.range[0] < drawn[-4.0]
 
 
 # Block diagrams ----------------------------------------------------------------------------------------------------
@@ -711,7 +751,7 @@ def test_every_figure_says_in_words_what_its_title_says():
     for fig in every_figure(lecture=False):
         first = title(fig).partition(" x ←")[0]
         assert first
-        assert first in figures.alt_text(fig)
+        assert first in figures.alt_text(fig).replace("\u00a0", " ")
         assert not figures.alt_text(fig).startswith(first)
         assert "<" not in figures.alt_text(fig).replace("mine <b>", "")
 

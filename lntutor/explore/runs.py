@@ -16,6 +16,7 @@ from lntutor.parallel import CorpusError
 
 MOST_RUNS = 12  # in one plan, and on screen
 OPTIMIZER_NAMES = {"adam": "Adam", "sgd": "SGD", "radam": "RAdam", "gi_adam": "GI-Adam"}
+MAIN = ("optimizer", "lr", "warmup", "depth", "width", "task", "corpus")  # parts of a setting that are worth telling
 TASK_NAMES = {"translation": "translation", "masked_words": "masked words"}
 COMPARISONS = {  # what the presets run, beside what the other controls say
     "figure 2": (
@@ -90,10 +91,9 @@ def names(settings: list[Setting], seeds: bool = True) -> list[str]:
     return [f"{name} ({n + 1})" if n else name for name, n in zip(short, again, strict=True)]
 
 
-def in_common(settings: list[Setting]) -> str:
+def in_common(settings: list[Setting], main: Sequence[str] = MAIN) -> str:
     """The main things that all settings share, in words."""
     words = [setting.phrases() for setting in settings]
-    main = ("optimizer", "lr", "warmup", "depth", "width", "task", "corpus")
     return ", ".join(words[0][part] for part in main if len({own[part] for own in words}) == 1)
 
 

@@ -7,6 +7,7 @@ from lntutor.figures.attention import attention_map, softmax_saturation
 from lntutor.figures.course import course_map
 from lntutor.figures.curvature import spectrum
 from lntutor.figures.diagram import block_diagram
+from lntutor.figures.lanczos import block_map, curvature_over_training, descent, ritz_values
 from lntutor.figures.layers import gradient_by_layer, signal_by_layer, similarity_by_layer
 from lntutor.figures.mean_field import bounded, side_by_side, theorem
 from lntutor.figures.norm import jacobian_norm, jacobian_spectrum, layer_norm_before_after
@@ -22,8 +23,11 @@ __all__ = [
     "alt_text",
     "attention_map",
     "block_diagram",
+    "block_map",
     "bounded",
     "course_map",
+    "curvature_over_training",
+    "descent",
     "gradient_by_depth",
     "gradient_by_layer",
     "gradient_by_width",
@@ -33,6 +37,7 @@ __all__ = [
     "layer_norm_before_after",
     "outcomes",
     "placement_style",
+    "ritz_values",
     "schedules",
     "side_by_side",
     "signal_by_layer",

@@ -160,7 +160,7 @@ def _runs(table: pd.DataFrame) -> list[tuple[str, pd.DataFrame, dict]]:
     runs, seen = [], {}
     for run in sorted(parts, key=lambda run: order[keys[run]]):  # sorting keeps the order of equals
         nth = seen[keys[run]] = seen.get(keys[run], -1) + 1
-        runs.append((run, parts[run], _run_style(keys[run], nth) | {"width": 1 if _single(parts[run]) else 0.6}))
+        runs.append((run, parts[run], run_style(keys[run], nth) | {"width": 1 if _single(parts[run]) else 0.6}))
     return runs
 
 
@@ -180,7 +180,7 @@ def _seeds(run: str, part: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
     return [(f"{run}/{seed}", rows) for seed, rows in part.groupby("seed")]
 
 
-def _run_style(key: str, nth: int) -> dict[str, str]:
+def run_style(key: str, nth: int) -> dict[str, str]:
     """The placement's style for its first run; the next ones darker in turn, with another dash and mark."""
     style = placement_style(key)
     if nth:

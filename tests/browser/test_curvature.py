@@ -1,0 +1,123 @@
+"""The curvature explorer in a page: a spectrum grows, is drawn anew, stops and goes on; stored ones are near."""
+
+from playwright.sync_api import Locator
+
+from tests.browser.jupyter import SECONDS, Notebook
+from tests.browser.test_explore import focus
+from tests.browser.test_live import drag, plot_value, wait_for_plot
+
+IMPORT = "from lntutor.explore import CurvatureExplorer"
+STORED = """
+import tempfile
+from pathlib import Path
+
+import pandas as pd
+
+import lntutor as ln
+from lntutor import results
+
+results.FOLDER = Path(tempfile.mkdtemp())
+results.EXPERIMENTS["hessian"] = None
+text, small = ln.load_corpus(), ln.ModelConfig("post", 2, 16, 4, 64)
+made = [
+    ln.hessian_spectrum(small.with_(placement=key), text, pairs=10, steps=20, seed=seed, progress=False)
+    for key in ("post", "pre")
+    for seed in (0, 1)
+]
+table = pd.concat([spectrum.table() for spectrum in made])
+results.write(table, results.file_of("hessian", "captions"), ["python -m lntutor results hessian", "small"])
+"""
+NOTE = "gd._fullLayout.title.subtitle.text"
+PEAK = "Math.max(...Array.from(gd._fullData.find(t => t.uid.startsWith('density')).y).filter(y => y > 0))"
+
+
+def button(notebook: Notebook, name: str) -> Locator:
+    """A button of the explorer by its name."""
+    return notebook.page.locator(".lntutor-curvature").get_by_role("button", name=name, exact=True)
+
+
+def wait_for_words(notebook: Notebook, words: str) -> None:
+    """Wait until the status line says so."""
+    status = notebook.page.locator(".lntutor-curvature .lntutor-status", has_text=words)
+    status.wait_for(state="attached", timeout=120 * SECONDS)
+
+
+def wait_for_products(notebook: Notebook, least: int) -> None:
+    """Wait until a spectrum is drawn that has so many products."""
+    wait_for_plot(notebook, f"Number(({NOTE} ?? '').match(/(\\d+) products/)?.[1]) >= {least}")
+
+
+def products(notebook: Notebook) -> int:
+    """Of the spectrum in the page."""
+    return int(plot_value(notebook, f"{NOTE}.match(/(\\d+) products/)[1]"))
+
+
+def choose_first(notebook: Notebook, index: int, key: str) -> None:
+    """A slider to one of its ends, by the keyboard."""
+    focus(notebook, index)
+    notebook.page.keyboard.press(key)
+
+
+def test_a_spectrum_grows_is_drawn_anew_stops_and_goes_on(in_lab):
+    """Oracle: products and the highest density in the page, before and after; pictures are for people."""
+    notebook = in_lab(IMPORT, 'CurvatureExplorer(depth=1, width=16, pairs=30, products=200, placements=["post"])')
+    wait_for_plot(notebook)
+    wait_for_words(notebook, "Run: 1 spectrum of 200 products: Post-LN. Hessian, 1+1 layers")
+    notebook.screenshot("curvature_start")
+    button(notebook, "Run").click()
+    wait_for_products(notebook, 3)
+    wait_for_products(notebook, products(notebook) + 5)
+    wait_for_words(notebook, " of 200, ")
+    notebook.screenshot("curvature_grows")
+
+    peak = plot_value(notebook, PEAK)
+    box = notebook.slider(2).bounding_box()  # bandwidth, after depth and pairs
+    start = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+    drag(notebook, start, (start[0] + 60, start[1]))  # while the measurement goes on
+    wait_for_plot(notebook, f"{PEAK} < 0.8 * {peak}")
+    button(notebook, "Stop").click()
+    wait_for_words(notebook, "Stopped. Run: 1 spectrum of 200 products: Post-LN from product ")
+    stopped = products(notebook)
+    assert 8 <= stopped < 200
+    peak = plot_value(notebook, PEAK)
+    choose_first(notebook, 2, "Home")
+    wait_for_plot(notebook, f"{PEAK} > 1.5 * {peak}")
+    assert products(notebook) == stopped
+
+    notebook.page.locator(".lntutor-curvature").get_by_text("More", exact=True).click()
+    choose_first(notebook, 3, "Home")  # products: ten
+    wait_for_words(notebook, "More steps: 10 more products for 1 spectrum on screen")
+    button(notebook, "More steps").click()
+    wait_for_words(notebook, "1 spectrum done in")
+    assert products(notebook) == stopped + 10
+    notebook.page.get_by_label("2/η line", exact=True).select_option("η = 0.5")
+    wait_for_plot(notebook, "gd._fullData.find(t => t.uid === 'two_5fover_5feta')?.x[0] === 4")
+    notebook.page.locator(".lntutor-curvature").scroll_into_view_if_needed()
+    notebook.screenshot("curvature_more")
+
+
+def test_a_spectrum_is_measured_in_voila_and_stored_ones_are_a_click_away(in_voila):
+    """Oracle: both ends of each spectrum in the page's own table, the names of the stored ones, the command."""
+    notebook = in_voila(IMPORT, STORED, "CurvatureExplorer(depth=1, width=16, pairs=10, products=10)")
+    wait_for_plot(notebook)
+    button(notebook, "Run").click()
+    wait_for_words(notebook, "2 spectra done in")
+    wait_for_products(notebook, 10)
+    rows = notebook.page.locator(".lntutor-results tbody tr").all_inner_texts()
+    assert [row.split("\t")[0] for row in rows] == ["Post-LN", "Pre-LN"]
+    numbers = plot_value(notebook, "gd._fullData.filter(t => t.uid.startsWith('numbers')).flatMap(t => t.text)")
+    for shown, row in zip((numbers[:2], numbers[2:]), rows, strict=True):
+        assert [cell.split(" ±")[0] for cell in row.split("\t")[1:3]] == [number.strip() for number in shown]
+    notebook.screenshot("curvature_voila")
+
+    button(notebook, "Talk size").click()
+    wait_for_words(notebook, "Stored spectra, made by python -m lntutor results hessian.")
+    wait_for_products(notebook, 20)
+    rows = notebook.page.locator(".lntutor-results tbody tr").all_inner_texts()
+    assert [row.split("\t")[0] for row in rows] == [
+        f"{label}, seed {seed}" for label in ("Post-LN", "Pre-LN") for seed in (0, 1)
+    ]
+    notebook.screenshot("curvature_stored")
+    button(notebook, "Talk size").click()
+    wait_for_words(notebook, "All that Run would do is on screen")
+    wait_for_products(notebook, 10)
