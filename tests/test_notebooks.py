@@ -137,7 +137,7 @@ def run_notebook(path: Path, reveal: bool = True) -> nbformat.NotebookNode:
     client = NotebookClient(
         notebook,
         kernel_name="python3",
-        timeout=600,
+        timeout=1200,
         store_widget_state=False,
         resources={"metadata": {"path": str(path.parent)}},
     )
@@ -153,7 +153,7 @@ def outputs(path: Path, reveal: bool = True) -> list[nbformat.NotebookNode]:
 
 
 @pytest.mark.notebook
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(1800)
 @pytest.mark.parametrize("reveal", [True, False], ids=["revealed", "covered"])
 @each_notebook
 def test_notebook_runs_without_errors_or_warnings(path, reveal):
@@ -167,7 +167,7 @@ def test_notebook_runs_without_errors_or_warnings(path, reveal):
 
 
 @pytest.mark.notebook
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(1800)
 @each_notebook
 def test_every_widget_has_a_twin_for_pages_without_a_kernel_and_every_figure_its_words(path):
     """Oracle: the HTML beside each widget; a figure in it has a text alternative, and no plotly figure stands alone."""
@@ -187,7 +187,7 @@ def test_every_widget_has_a_twin_for_pages_without_a_kernel_and_every_figure_its
 
 
 @pytest.mark.notebook
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(1800)
 @each_lesson
 def test_a_lesson_fills_its_rows_of_the_ledger(path):
     """Oracle: the claims of its number, each with a verdict, in the table at its end."""
@@ -203,7 +203,7 @@ def test_a_lesson_fills_its_rows_of_the_ledger(path):
 
 
 @pytest.mark.notebook
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(1800)
 @each_notebook
 def test_while_covered_nothing_is_given_away(path):
     """Oracle: without a guess, the twin of a prediction has no picture and no measurement."""
@@ -219,7 +219,7 @@ def test_while_covered_nothing_is_given_away(path):
 
 
 @pytest.mark.notebook
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(1800)
 @each_notebook
 def test_who_guesses_after_running_all_sees_the_same(path):
     """Oracle: the measurements of a run in which nothing was covered; a name that a later cell reuses would differ."""
