@@ -534,7 +534,7 @@ RESCUE = Exercise(
     kind="object",
     reference=_rescued,
     shows=f"Post-LN trains with Adam at {PEAK:g} and holds that rate to the end; only the way there was gentler. From "
-    "the same weights, with the same rate at once, it had not got below 3 when we tried.",
+    "the same weights, with the same rate at once, it had not got below 2.4 when we tried.",
     hint="Hint 1 says which steps do the harm; Hint 2 names the setting that is left to you.",
     mistakes=(
         _rule(
