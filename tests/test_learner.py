@@ -89,7 +89,7 @@ def test_a_norm_inside_a_sub_layer_gets_a_gain_of_its_own_width():
         "inside", "x + f(x), N on hidden", each(lambda x, f, N, at: x + f(x)), taps={"hidden": lambda x, N, at: N(x)}
     )
     learner = Learner(ModelConfig(inside, depth=1, width=8, heads=2, ffn=24, stack="encoder"), VOCAB[:1], pad=PAD)
-    assert learner.weights["encoder", 1, "norm", 0, "gain"].shape == (24,)
+    assert learner.weights["encoder", 1, "ffn norm", 0, "gain"].shape == (24,)
 
 
 def test_a_placement_that_profiles_keeps_the_variances_of_its_first_batch():

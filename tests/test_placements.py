@@ -191,7 +191,7 @@ def test_a_tap_reaches_the_inside_of_a_sub_layer(name, attention):
 
 def test_norm_replaces_the_normalisation():
     """Oracle: Post-LN by hand with tanh(x/2) in place of LN (Dynamic Tanh, Zhu et al. 2025)."""
-    toy = Placement("toy", "", each(post_step), norm=lambda x: (0.5 * x).tanh())
+    toy = Placement("toy", "", each(post_step), norm=lambda x, at: (0.5 * x).tanh())
     cfg = small(toy, "encoder")
     out, (x,), leaves = run(cfg)
     W = {key: w.detach().numpy() for key, w in leaves.items()}

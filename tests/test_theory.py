@@ -329,7 +329,7 @@ TOYS = {
     ),
     "hidden": Placement("hidden", "", each(lambda x, f, N, at: N(x + f(x))), taps={"hidden": lambda h, N, at: N(h)}),
     "values": Placement("values", "", each(lambda x, f, N, at: N(x + f(x))), taps={"v": lambda v, N, at: 2 * N(v)}),
-    "tanh": Placement("tanh", "", each(lambda x, f, N, at: x + f(N(x))), norm=lambda x: (0.5 * x).tanh()),
+    "tanh": Placement("tanh", "", each(lambda x, f, N, at: x + f(N(x))), norm=lambda x, at: (0.5 * x).tanh()),
     "admin": Placement("Admin", "", each(lambda x, f, N, at: N(at.growth(f) ** 0.5 * x + f(x))), profile=True),
     "gains": Placement(
         "gains", "", each(lambda x, f, N, at: N(x + f(x))), gain=lambda at, p: 2.0 if p == "W_1" else 0.7
