@@ -179,7 +179,7 @@ def inside(placement: Placement, block: str, at: At) -> str:
     for name in ("hidden",) if block == "ffn" else TAPS[:-1]:
         box, steps = placement.taps.get(name, as_it_is)(Box(name), pen("norm", []), at), []
         while box.inputs:
-            steps.insert(0, f"×{getattr(box.factor, 'name', box.factor)}" if box.kind == "scale" else box.kind)
+            steps.insert(0, f"×{getattr(box.factor, 'name', f'{box.factor:g}')}" if box.kind == "scale" else box.kind)
             box = box.inputs[0]
         if steps:
             done.setdefault(" ".join(steps), []).append(name)
@@ -344,8 +344,8 @@ PLACEMENTS["admin"] = Placement(
     "Admin", "x ← N(ω⊙x + f(x)), ω² = 1 + Σ Var f before", each(admin), "Liu et al.", 2020, profile=True
 )
 PLACEMENTS["tfixup"] = Placement(
-    "T-Fixup", "x ← x + f(x), weights × .67N^-¼, (9M)^-¼", each(lambda x, f, N, at: x + f(x)),
-    "Huang et al.", 2020, gain=tfixup_gain, depth_free=False,
+    "T-Fixup", "x ← x + f(x), weights × .67N^-¼, in decoders and embeddings × (9M)^-¼",
+    each(lambda x, f, N, at: x + f(x)), "Huang et al.", 2020, gain=tfixup_gain, depth_free=False,
 )  # fmt: skip
 PLACEMENTS["normformer"] = Placement(
     "NormFormer", "x ← x + N(MHA(N(x))), heads × γ; x ← x + W₂N(ReLU(W₁N(x))), final N", norms_in_between,
