@@ -1,8 +1,8 @@
 """Where layer normalization stands: each placement is one line of maths.
 
-A rule may use x + y, a number times x, N(x) and the sub-layers f(x), nothing else. The same line then runs on
-tensors (`model.py`), on mean-field streams (`theory.py`) and on boxes (`draw`, below), so a placement that you
-add here, or assign to `PLACEMENTS` in a notebook, has its model, its theory and its diagram at once.
+A rule may use x + y, a number times x, N(x) and the sub-layers f(x), nothing else; a norm of its own also x.tanh().
+The same line then runs on tensors (`model.py`), on mean-field streams (`theory.py`) and on boxes (`draw`, below), so a
+placement that you add here, or assign to `PLACEMENTS` in a notebook, has its model, its theory and its diagram at once.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ class Placement:
     start: Callable = as_it_is  # (x, N, at) → state, before the first layer
     finish: Callable = as_it_is  # (state, N, at) → x, after the last layer, on encoder and decoder
     gain: Callable = no_gain  # (at, parameter) → factor on W_Q … W_2 and "embedding"
-    taps: Mapping[str, Callable] = field(default_factory=dict, hash=False)  # name in TAPS → (x, N, at) → x
+    taps: Mapping[str, Callable] = field(default_factory=dict, hash=False)  # name in TAPS → (x, N, at) → x, by head
     norm: Callable | None = None  # (x, at) → x, in place of the normalisation itself
     profile: bool = False  # the rule asks at.growth(f), measured at initialisation
     depth_free: bool = True  # the rule does not depend on the total depth
@@ -260,7 +260,7 @@ def two_streams(state, f, N, at):
 def norms_in_between(x, subs, N, at):
     """NormFormer: Pre-LN with a second norm after attention; the taps put one inside the FFN and a gain on each head.
 
-    Shleifer et al. 2021, section 2. The paper has no cross-attention; here it is treated as self-attention is.
+    Shleifer et al. 2021, whose models have no cross-attention; here it is treated as self-attention is.
     """
     *inner, ffn = subs
     for f in inner:
@@ -271,7 +271,7 @@ def norms_in_between(x, subs, N, at):
 def hybrid_norm(x, subs, N, at):
     """HybridNorm: attention without a norm around it (the taps normalise q, k and v), then Post-LN's FFN.
 
-    Zhuo et al. 2025, eq. 8 and 9, without the extra norms in the first layer of their HybridNorm*.
+    Zhuo et al. 2025, over the features of each head, without the extra norms in the first layer of HybridNorm*.
     """
     *inner, ffn = subs
     for f in inner:
@@ -283,7 +283,8 @@ def hybrid_norm(x, subs, N, at):
 def tfixup_gain(at: At, parameter: str) -> float:
     """T-Fixup's factors: 0.67 N^-¼ in an encoder, (9M)^-¼ in a decoder and on the embeddings of both sides.
 
-    Huang et al. 2020, section 3.2, on W_V, W_O, W_1, W_2, for an encoder–decoder; a stack alone takes its own side's.
+    Huang et al. 2020, on W_V, W_O, W_1 and W_2, for an encoder–decoder; a stack alone takes its own side's.
+    Gaussian inputs stand for embeddings and are multiplied as well; the sinusoids of positions are not.
     """
     if parameter not in ("W_V", "W_O", "W_1", "W_2", "embedding"):
         return 1.0
@@ -293,14 +294,14 @@ def tfixup_gain(at: At, parameter: str) -> float:
 def admin(x, f, N, at):
     """Admin: Post-LN with the skip multiplied by ω, a vector that learns and starts at ω² = 1 + Σ Var g, g before f.
 
-    Liu et al. 2020, section 4.2. Their profiling pass runs with ω = 1; this one with the ω found so far, so that at
-    initialisation the sums are Pre-LN's.
+    Liu et al. 2020. Their profiling pass runs with ω = 1; this one with the ω found so far, so that the sums start as
+    Pre-LN's. What learns is ω over its start: a step of Adam moves ω in proportion.
     """
     return N(at.growth(f) ** 0.5 * at.learned("ω", per="feature") * x + f(x))
 
 
 def dynamic_tanh(x, at):
-    """DyT: tanh(αx) in place of a norm, with one learned α a norm (Zhu et al. 2025, eq. 1); γ and β as for any norm."""
+    """DyT: tanh(αx) in place of a norm, with one learned α a norm (Zhu et al. 2025); γ and β as for any norm."""
     return (at.learned("α", 0.5) * x).tanh()
 
 
