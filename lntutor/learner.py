@@ -1,8 +1,8 @@
 """A Transformer that learns: all its weights as views of a few flat buffers, and its loss on a batch of text.
 
 The matrices start as the weight bank's samples, so every placement starts from the same numbers. Biases start at 0,
-the gains of norms at 1, what else a placement lets learn (`At.learned`) where it says. An optimiser sees one long vector a group, which makes its step, and the gradient's norm, one
-operation each.
+the gains of norms at 1, and what else a placement lets learn (`At.learned`) where it says. An optimiser sees one long
+vector a group, which makes its step, and the gradient's norm, one operation each.
 """
 
 from __future__ import annotations
