@@ -316,6 +316,14 @@ def test_lemma_2_is_a_band_from_one_plus_half_to_one_plus_three_halves_a_layer()
     assert not any(t.uid.startswith("lemma") for t in figures.signal_by_layer(signals()).data)
 
 
+def test_the_title_of_the_signal_says_where_each_placement_starts():
+    """Oracle: one number where all start alike, the least and the most where they do not."""
+    table = signals()
+    assert ", 1 at the input" in title(figures.signal_by_layer(table))
+    table.loc[(table.placement == "pre") & (table.layer == 0), "value"] = 0.25
+    assert ", 0.25 to 1 at the input" in title(figures.signal_by_layer(table))
+
+
 def test_the_signal_axis_is_logarithmic_where_growth_is_hundredfold():
     """Oracle: the axis type for growth by 5 and by 1000."""
     assert figures.signal_by_layer(signals()).layout.xaxis.type == "linear"
