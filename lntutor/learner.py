@@ -1,8 +1,8 @@
 """A Transformer that learns: all its weights as views of a few flat buffers, and its loss on a batch of text.
 
 The matrices start as the weight bank's samples, so every placement starts from the same numbers. Biases start at 0,
-the gains of norms at 1. An optimiser sees one long vector a group, which makes its step, and the gradient's norm, one
-operation each.
+the gains of norms at 1, and what else a placement lets learn (`At.learned`) where it says. An optimiser sees one long
+vector a group, which makes its step, and the gradient's norm, one operation each.
 """
 
 from __future__ import annotations
@@ -34,19 +34,25 @@ class Quick(Transformer):
 
 
 class Sizes(Transformer):
-    """A reading that notes how wide what every norm normalises is: each gets a gain and a bias of that size."""
+    """A reading that notes what learns beside the matrices: gains and biases of norms, and what the rule asks for."""
 
     def __init__(self, cfg: ModelConfig, weights):
         super().__init__(cfg, weights)
-        self.norms_seen: dict[tuple, int] = {}
+        self.found: dict[tuple, Tensor] = {}
 
-    def norm(self, x, name):
-        self.norms_seen[name] = x.shape[-1]
-        return super().norm(x, name)
+    def norm(self, x, name, at):
+        width = x.shape[-1]
+        self.found[*name, "gain"], self.found[*name, "bias"] = torch.ones(width), torch.zeros(width)
+        return super().norm(x, name, at)
+
+    def learned(self, name, start, per):
+        shape = {"": (), "head": (self.cfg.heads, 1, 1), "feature": (self.cfg.width,)}[per]
+        self.found[name] = torch.full(shape, start)
+        return start
 
 
 def initial_weights(cfg: ModelConfig, seed: int, vocab: tuple[int, ...], dtype=torch.float32) -> dict[tuple, Tensor]:
-    """Name → tensor: matrices, their biases, gains and biases of norms, and an embedding a side."""
+    """Name → tensor: matrices, their biases, an embedding a side, gains and biases of norms, what else learns."""
     weights = {}
     for m in matrices(cfg):
         weights[m.name] = BANK.samples(seed, m.name, *m.shape) * scale(cfg, m)
@@ -57,9 +63,7 @@ def initial_weights(cfg: ModelConfig, seed: int, vocab: tuple[int, ...], dtype=t
     look = Sizes(cfg, weights)
     with torch.no_grad():
         look(*(Sequence(torch.ones(2, cfg.width)) for _ in cfg.sides))
-    for name, width in look.norms_seen.items():
-        weights[*name, "gain"], weights[*name, "bias"] = torch.ones(width), torch.zeros(width)
-    return {name: tensor.to(dtype) for name, tensor in weights.items()}
+    return {name: tensor.to(dtype) for name, tensor in (weights | look.found).items()}
 
 
 def flatten(weights: dict[tuple, Tensor], group_of: Callable[[tuple], str]) -> tuple[dict[tuple, Tensor], dict]:

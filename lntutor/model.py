@@ -107,8 +107,9 @@ def average(x: Tensor, visible: Tensor | None) -> Tensor:
 class Transformer(Reading):
     """The forward pass of `cfg`. `weights[side, layer, block, parameter]` are its matrices.
 
-    Biases and the gains of norms are used where `weights.get` has them, as parameters "b_1" … and under
-    (side, layer, "norm", number, "gain" or "bias"); at initialisation they are 0 and 1.
+    Biases, the gains of norms and what else learns are used where `weights.get` has them, as parameters "b_1" …, under
+    (side, layer, "norm", number, "gain" or "bias") and (side, layer, "learned", number, letter); at initialisation
+    biases are 0 and gains 1.
     """
 
     def __init__(
@@ -147,11 +148,16 @@ class Transformer(Reading):
                 found |= self.seen
         return found
 
-    def norm(self, x: Tensor, name: tuple) -> Tensor:
+    def norm(self, x: Tensor, name: tuple, at: At) -> Tensor:
         """LayerNorm, RMSNorm or the placement's own, then gain and bias."""
         custom = self.cfg.placement.norm
         gain, bias = self.weights.get((*name, "gain")), self.weights.get((*name, "bias"))
-        return affine(custom(x), gain, bias) if custom else normalise(x, self.cfg.norm, gain, bias)
+        return affine(custom(x, at), gain, bias) if custom else normalise(x, self.cfg.norm, gain, bias)
+
+    def learned(self, name: tuple, start: float, per: str) -> Tensor | float:
+        """() of one number, (H, 1, 1) of one per head, (d,) of one per feature."""
+        value = self.weights.get(name)
+        return start if value is None else value
 
     def variance(self, x: Tensor) -> Tensor:
         """Mean square over tokens and features, (…, 1, 1), cut off from the gradient."""
@@ -223,10 +229,11 @@ class Transformer(Reading):
     def uniform(self, keys: Sequence, visible, block: str, at: At, N: Callable) -> Tensor:
         """The mean of the values. Averaging commutes with W_V, so it comes first, unless a tap stands between."""
 
-        def tap(name, y):  # heads are the parts of the last axis
+        def tap(name, y):  # as softmax attention gives it: (…, n, d) → (…, H, n, d_head), and back
             if name not in self.cfg.placement.taps:
                 return y
-            return self.tap(name, y.unflatten(-1, (self.cfg.heads, -1)), at, N).flatten(-2)
+            y = y.unflatten(-1, (self.cfg.heads, -1)).transpose(-3, -2)
+            return self.tap(name, y, at, N).transpose(-3, -2).flatten(-2)
 
         def mean(x):  # (…, N, d) → (…, B, n or 1, d)
             return average(keys.laid_out(x), visible)

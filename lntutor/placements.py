@@ -1,8 +1,8 @@
 """Where layer normalization stands: each placement is one line of maths.
 
-A rule may use x + y, a number times x, N(x) and the sub-layers f(x), nothing else. The same line then runs on
-tensors (`model.py`), on mean-field streams (`theory.py`) and on boxes (`draw`, below), so a placement that you
-add here, or assign to `PLACEMENTS` in a notebook, has its model, its theory and its diagram at once.
+A rule may use x + y, a number times x, N(x) and the sub-layers f(x), nothing else; a norm of its own also x.tanh().
+The same line then runs on tensors (`model.py`), on mean-field streams (`theory.py`) and on boxes (`draw`, below), so a
+placement that you add here, or assign to `PLACEMENTS` in a notebook, has its model, its theory and its diagram at once.
 """
 
 from __future__ import annotations
@@ -18,15 +18,37 @@ TAPS = ("q", "k", "v", "heads", "hidden")  # where a placement may touch the ins
 STACKS = ("encoder", "decoder", "encoder-decoder")
 
 
+class Letter(float):
+    """A number that a diagram shows as a letter, whatever it is multiplied with."""
+
+    def __new__(cls, name: str, value: float = 1.0):
+        self = super().__new__(cls, value)
+        self.name = name
+        return self
+
+    def __rmul__(self, number):
+        return Letter(self.name, float(number) * float(self))
+
+
+def letter(name: str, start: float = 1.0, per: str = "") -> Letter:
+    """The default of `At.learned`: as a diagram shows it."""
+    return Letter(name, start)
+
+
 @dataclass(frozen=True)
 class At:
-    """Where in the network a rule is being read. `start` is read at layer 0, `finish` at depth + 1."""
+    """Where in the network a rule is being read. `start` is read at layer 0, `finish` at depth + 1.
+
+    `learned(letter, start, per)` is a number that training moves: one, or one per "head" or "feature". Each call
+    within a layer is a number of its own; at initialisation it is `start`.
+    """
 
     side: str  # "encoder" or "decoder"
     layer: int
     depth: int  # layers on this side
     stack: str  # one of STACKS
     growth: Callable[[Any], Any] = lambda f: 1.0  # 1 + the sum of Var g over the sub-layers g before f
+    learned: Callable[..., Any] = letter
 
 
 def each(step: Callable) -> Callable:
@@ -75,8 +97,8 @@ class Placement:
     start: Callable = as_it_is  # (x, N, at) → state, before the first layer
     finish: Callable = as_it_is  # (state, N, at) → x, after the last layer, on encoder and decoder
     gain: Callable = no_gain  # (at, parameter) → factor on W_Q … W_2 and "embedding"
-    taps: Mapping[str, Callable] = field(default_factory=dict, hash=False)  # name in TAPS → (x, N, at) → x
-    norm: Callable | None = None  # x → x, in place of the normalisation itself
+    taps: Mapping[str, Callable] = field(default_factory=dict, hash=False)  # name in TAPS → (x, N, at) → x, by head
+    norm: Callable | None = None  # (x, at) → x, in place of the normalisation itself
     profile: bool = False  # the rule asks at.growth(f), measured at initialisation
     depth_free: bool = True  # the rule does not depend on the total depth
     key: str = ""  # its name in PLACEMENTS, set by assignment
@@ -106,12 +128,13 @@ class Box:
     kind: str  # "input", "sum", "scale", "norm", "tanh", "self", "cross", "ffn"
     inputs: tuple[Box, ...] = ()
     factor: float = 1.0
+    inside: str = ""  # what the placement's taps do within a sub-layer, in words
 
     def __add__(self, other: Box) -> Box:
         return Box("sum", (self, other))
 
     def __mul__(self, factor: float) -> Box:
-        return Box("scale", (self,), float(factor))
+        return Box("scale", (self,), factor if isinstance(factor, Letter) else float(factor))
 
     __rmul__ = __mul__
 
@@ -138,23 +161,37 @@ def blocks(stack: str, side: str) -> tuple[str, ...]:
     return ("self", "cross", "ffn") if (stack, side) == ("encoder-decoder", "decoder") else ("self", "ffn")
 
 
-def pen(kind: str, drawn: list[Box]) -> Callable[[Box], Box]:
+def pen(kind: str, drawn: list[Box], inside: str = "") -> Callable[[Box], Box]:
     """A function that draws a box of this kind and notes it in `drawn`."""
 
     def f(x):
         if not isinstance(x, Box):
             raise TypeError(f"{kind} was given {type(x).__name__}, not one stream")
-        drawn.append(Box(kind, (x,)))
+        drawn.append(Box(kind, (x,), inside=inside))
         return drawn[-1]
 
     return f
 
 
+def inside(placement: Placement, block: str, at: At) -> str:
+    """What the taps do within a sub-layer, read on boxes: "norm on q, k, v"."""
+    done: dict[str, list[str]] = {}
+    for name in ("hidden",) if block == "ffn" else TAPS[:-1]:
+        box, steps = placement.taps.get(name, as_it_is)(Box(name), pen("norm", []), at), []
+        while box.inputs:
+            steps.insert(0, f"×{getattr(box.factor, 'name', f'{box.factor:g}')}" if box.kind == "scale" else box.kind)
+            box = box.inputs[0]
+        if steps:
+            done.setdefault(" ".join(steps), []).append(name)
+    return "; ".join(f"{steps} on {', '.join(names)}" for steps, names in done.items())
+
+
 def draw(placement: Placement, at: At) -> Drawing:
     """Read one layer of a placement on boxes."""
     norms, subs = [], []
+    pens = [pen(block, subs, inside(placement, block, at)) for block in blocks(at.stack, at.side)]
     before = placement.start(Box("input"), pen("norm", []), replace(at, layer=0))
-    after = placement.layer(before, [pen(block, subs) for block in blocks(at.stack, at.side)], pen("norm", norms), at)
+    after = placement.layer(before, pens, pen("norm", norms), at)
     if type(after) is not type(before):
         raise TypeError(f"the rule was given {type(before).__name__} and returned {type(after).__name__}")
     out = placement.finish(after, pen("norm", []), replace(at, layer=at.depth + 1))
@@ -220,6 +257,54 @@ def two_streams(state, f, N, at):
     return N(x + y), r + y
 
 
+def norms_in_between(x, subs, N, at):
+    """NormFormer: Pre-LN with a second norm after attention; the taps put one inside the FFN and a gain on each head.
+
+    Shleifer et al. 2021, whose models have no cross-attention; here it is treated as self-attention is.
+    """
+    *inner, ffn = subs
+    for f in inner:
+        x = x + N(f(N(x)))
+    return x + ffn(N(x))
+
+
+def hybrid_norm(x, subs, N, at):
+    """HybridNorm: attention without a norm around it (the taps normalise q, k and v), then Post-LN's FFN.
+
+    Zhuo et al. 2025, over the features of each head, without the extra norms in the first layer of HybridNorm*.
+    """
+    *inner, ffn = subs
+    for f in inner:
+        x = x + f(x)
+    y = N(x)
+    return ffn(y) + y
+
+
+def tfixup_gain(at: At, parameter: str) -> float:
+    """T-Fixup's factors: 0.67 N^-¼ in an encoder, (9M)^-¼ in a decoder and on the embeddings of both sides.
+
+    Huang et al. 2020, on W_V, W_O, W_1 and W_2, for an encoder–decoder; a stack alone takes its own side's.
+    Gaussian inputs stand for embeddings and are multiplied as well; the sinusoids of positions are not.
+    """
+    if parameter not in ("W_V", "W_O", "W_1", "W_2", "embedding"):
+        return 1.0
+    return 0.67 * at.depth**-0.25 if at.side == "encoder" and parameter != "embedding" else (9 * at.depth) ** -0.25
+
+
+def admin(x, f, N, at):
+    """Admin: Post-LN with the skip multiplied by ω, a vector that learns and starts at ω² = 1 + Σ Var g, g before f.
+
+    Liu et al. 2020. Their profiling pass runs with ω = 1; this one with the ω found so far, so that the sums start as
+    Pre-LN's. What learns is ω over its start: a step of Adam moves ω in proportion.
+    """
+    return N(at.growth(f) ** 0.5 * at.learned("ω", per="feature") * x + f(x))
+
+
+def dynamic_tanh(x, at):
+    """DyT: tanh(αx) in place of a norm, with one learned α a norm (Zhu et al. 2025); γ and β as for any norm."""
+    return (at.learned("α", 0.5) * x).tanh()
+
+
 post = each(lambda x, f, N, at: N(x + f(x)))
 pre = each(lambda x, f, N, at: x + f(N(x)))
 
@@ -255,4 +340,24 @@ PLACEMENTS["mix"] = Placement(
 PLACEMENTS["lns"] = Placement(
     "LayerNorm Scaling", "x ← x + f(N(x)/√l), final N", each(lambda x, f, N, at: x + f(N(x) / sqrt(at.layer))),
     "Sun et al.", 2025, finish=final_norm,
+)  # fmt: skip
+PLACEMENTS["admin"] = Placement(
+    "Admin", "x ← N(ω⊙x + f(x)), ω² = 1 + Σ Var f before", each(admin), "Liu et al.", 2020, profile=True
+)
+PLACEMENTS["tfixup"] = Placement(
+    "T-Fixup", "x ← x + f(x), weights × .67N^-¼, in decoders and embeddings × (9M)^-¼",
+    each(lambda x, f, N, at: x + f(x)), "Huang et al.", 2020, gain=tfixup_gain, depth_free=False,
+)  # fmt: skip
+PLACEMENTS["normformer"] = Placement(
+    "NormFormer", "x ← x + N(MHA(N(x))), heads × γ; x ← x + W₂N(ReLU(W₁N(x))), final N", norms_in_between,
+    "Shleifer et al.", 2021, finish=final_norm,
+    taps={"heads": lambda x, N, at: at.learned("γ", per="head") * x, "hidden": lambda x, N, at: N(x)},
+)  # fmt: skip
+PLACEMENTS["hybrid"] = Placement(
+    "HybridNorm", "y = N(x + MHA(x)), N on q, k, v; x ← y + FFN(y), final N", hybrid_norm,
+    "Zhuo et al.", 2025, finish=final_norm, taps=dict.fromkeys(("q", "k", "v"), lambda x, N, at: N(x)),
+)  # fmt: skip
+PLACEMENTS["dyt"] = Placement(
+    "Dynamic Tanh", "x ← x + f(N(x)), final N; N(x) = γ tanh(αx) + β", pre, "Zhu et al.", 2025,
+    finish=final_norm, norm=dynamic_tanh,
 )  # fmt: skip

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -71,9 +72,13 @@ class Reading:
         self.profile = profile  # variances of sub-layers kept from initialisation; None: measured anew
         self.seen: dict[tuple, Any] = {}  # those measured in this pass, where the placement profiles
 
-    def norm(self, x, name: tuple):
-        """The norm of this name, (side, layer, "norm", number of the call)."""
+    def norm(self, x, name: tuple, at: At):
+        """The norm of this name, (side, layer, "norm" or "self norm" …, number of the call)."""
         raise NotImplementedError
+
+    def learned(self, name: tuple, start: float, per: str):
+        """The number of this name that training moves, (side, layer, "learned", number of the call, letter)."""
+        return start
 
     def attention(self, x, sequence, memory, block: str, at: At, N: Callable):
         """Self-attention of x, or cross-attention from x to the memory."""
@@ -102,7 +107,10 @@ class Reading:
         """One layer, by the placement's own rule."""
         at = self.at(side, layer)
         N = self.norms(at)
-        subs = [SubLayer(self, block, at, N, sequence, memory) for block in blocks(self.cfg.stack, side)]
+        subs = [
+            SubLayer(self, block, at, self.norms(at, f"{block} norm"), sequence, memory)
+            for block in blocks(self.cfg.stack, side)
+        ]
         state = self.cfg.placement.layer(state, subs, N, at)
         self.site(side, layer, "out", stream(state))
         return state
@@ -116,17 +124,22 @@ class Reading:
 
     def at(self, side: str, layer: int) -> At:
         """Where the rule is being read."""
-        return At(side, layer, self.cfg.depth, self.cfg.stack, self.growth)
+        calls = count()
+
+        def learned(letter, start=1.0, per=""):
+            return self.learned((side, layer, "learned", next(calls), letter), start, per)
+
+        return At(side, layer, self.cfg.depth, self.cfg.stack, self.growth, learned)
 
     def growth(self, f: Callable) -> Any:
         """1 + Σ Var g over the sub-layers g before f on this side, for placements that profile (Admin)."""
         seen = self.seen if self.profile is None else self.profile
         return 1.0 + sum(value for name, value in seen.items() if name[0] == f.name[0] and name < f.name)
 
-    def norms(self, at: At) -> Callable:
-        """N as a rule calls it: each call within a layer is a norm of its own."""
-        inside = 1 <= at.layer <= at.depth
-        watched = last_sum(self.cfg.placement, at.stack, at.side, at.layer, at.depth) if inside else None
+    def norms(self, at: At, part: str = "norm") -> Callable:
+        """N as a rule calls it, or a tap within a sub-layer: each call is a norm of its own."""
+        ruled = part == "norm" and 1 <= at.layer <= at.depth
+        watched = last_sum(self.cfg.placement, at.stack, at.side, at.layer, at.depth) if ruled else None
         calls = 0
 
         def N(x):
@@ -134,7 +147,7 @@ class Reading:
             calls += 1
             if calls - 1 == watched:
                 self.site(at.side, at.layer, "sum", x)
-            return self.norm(x, (at.side, at.layer, "norm", calls - 1))
+            return self.norm(x, (at.side, at.layer, part, calls - 1), at)
 
         return N
 

@@ -154,10 +154,10 @@ class MeanField(Reading):
         """What flows into the first layer."""
         return self.start(side, Stream(self.tape, Mixture.fresh(input_covariance(self.cfg, self.inputs, side))))
 
-    def norm(self, x: Stream, name: tuple) -> Stream:
+    def norm(self, x: Stream, name: tuple, at: At) -> Stream:
         """LN, RMSNorm or the placement's own."""
         custom = self.cfg.placement.norm
-        return custom(x) if custom else x.normalised(self.cfg.norm)
+        return custom(x, at) if custom else x.normalised(self.cfg.norm)
 
     def variance(self, x: Stream) -> Array:
         """Mean over tokens and sentences of E‖x‖²/d, (seeds, 1, 1)."""

@@ -86,6 +86,18 @@ def test_the_gradient_explorer_shows_the_measurement_itself():
     assert set(e.tables["measured"].width) == {16, 32}
 
 
+def test_every_placement_can_be_picked_in_every_view():
+    """Oracle: the keys of the dict, all of them in the measured table and in the theory's, and none silent."""
+    small = {"depth": 2, "width": 16, "tokens": 2, "seeds": 1, "placements": list(ln.PLACEMENTS)}
+    views = [{"view": view} for view in ("by layer", "by depth", "by width")]
+    for e in (SignalExplorer(**small), *(GradientExplorer(**small, **view) for view in views)):
+        e.settle()
+        assert e.error is None
+        for table in (e.tables["measured"], e.tables["theory"]):
+            assert set(table.placement) == set(ln.PLACEMENTS)
+            assert np.isfinite(table.value.to_numpy(float)).all()
+
+
 def test_one_seed_is_drawn_while_dragging_and_the_others_after():
     """Oracle: the seeds in the table before and after `settle`."""
     e = GradientExplorer(depth=2, width=32, seeds=4)

@@ -125,6 +125,13 @@ def test_run_measures_each_position_and_shows_densities_ends_and_numbers():
     assert e.bar.layout.visibility == "hidden"
 
 
+def test_placements_with_a_profile_and_with_a_norm_of_their_own_have_their_spectra():
+    """Oracle: `hessian_spectrum` with the same settings."""
+    e = finished(placements=["admin", "dyt"])
+    same(e.spectra["Admin"], direct("admin"))
+    same(e.spectra["Dynamic Tanh"], direct("dyt"))
+
+
 @pytest.mark.parametrize(
     ("kind", "axis"),
     [

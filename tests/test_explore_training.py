@@ -83,6 +83,13 @@ def same_run(run, other) -> None:
 # Running ---------------------------------------------------------------------------------------------------------
 
 
+def test_a_placement_that_profiles_trains_as_any_other():
+    """Oracle: `train` with the same settings; Admin's variances are of the first batch in both."""
+    e = finished(placements=["admin"])
+    assert e.error is None
+    same_run(e.runs["Admin"], direct("admin"))
+
+
 def test_run_trains_each_position_and_shows_curves_scores_and_sentences():
     """Oracle: `train` with the same settings, and its numbers in table, figure and page."""
     e = finished(warmup=10)

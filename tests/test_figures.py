@@ -316,6 +316,14 @@ def test_lemma_2_is_a_band_from_one_plus_half_to_one_plus_three_halves_a_layer()
     assert not any(t.uid.startswith("lemma") for t in figures.signal_by_layer(signals()).data)
 
 
+def test_the_title_of_the_signal_says_where_each_placement_starts():
+    """Oracle: one number where all start alike, the least and the most where they do not."""
+    table = signals()
+    assert ", 1 at the input" in title(figures.signal_by_layer(table))
+    table.loc[(table.placement == "pre") & (table.layer == 0), "value"] = 0.25
+    assert ", 0.25 to 1 at the input" in title(figures.signal_by_layer(table))
+
+
 def test_the_signal_axis_is_logarithmic_where_growth_is_hundredfold():
     """Oracle: the axis type for growth by 5 and by 1000."""
     assert figures.signal_by_layer(signals()).layout.xaxis.type == "linear"
@@ -636,10 +644,25 @@ def test_a_diagram_has_every_box_of_the_rule(key, placement, stack):
     assert [t for t in ("self-attention", "cross-attention", "FFN") if t in texts] == [
         {"self": "self-attention", "cross": "cross-attention", "ffn": "FFN"}[b.kind] for b in called.subs
     ] or key in ("parallel", "tangled")
-    assert texts.count("layer norm") >= len(called.norms)
+    assert texts.count("dynamic tanh" if key == "dyt" else "layer norm") >= len(called.norms)
     assert len(fig.layout.meta["edges"]) == sum(t.uid not in ("branches",) and "→" in t.name for t in fig.data) - sum(
         t.name.endswith("output") or t.name.startswith("encoder") for t in fig.data
     )
+
+
+def test_a_diagram_says_what_happens_inside_a_sub_layer_and_shows_what_learns_as_a_letter():
+    """Oracle: the papers' own words: norms on q, k, v and in the FFN, a gain γ on each head, ω on the skip."""
+    said = {
+        "hybrid": ["norm on q, k, v"] * 2,
+        "normformer": ["×γ on heads"] * 2 + ["norm on hidden"],
+        "admin": ["×ω"] * 3,
+    }
+    twice = Placement("Twice", "", PLACEMENTS["post"].layer, taps={"v": lambda x, N, at: 2 * N(x)})
+    for placement, expected in [*said.items(), (twice, ["norm ×2 on v"] * 2)]:
+        fig = figures.block_diagram(placement, stack="encoder-decoder")
+        texts = [a.text for a in fig.layout.annotations]
+        assert [t for t in texts if " on " in t or "×" in t] == expected
+        assert all(t.removeprefix("×") in figures.alt_text(fig) for t in expected)
 
 
 def test_the_side_of_a_diagram_decides_whether_it_reads_the_encoder():

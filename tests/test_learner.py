@@ -75,12 +75,12 @@ def test_twenty_steps_give_the_losses_of_torchs_own_transformer(placement, name)
 
 @pytest.mark.parametrize("placement", [key for key in PLACEMENTS if key != "no_residual"])  # its tokens collapse
 def test_every_placement_has_a_gain_and_a_bias_for_every_norm_and_a_gradient_for_every_weight(placement):
-    """Oracle: each weight moves the loss, but for the keys' bias, which a softmax does not see."""
+    """Oracle: each weight moves the loss, but for the keys' bias, which a softmax does not see, also behind a norm."""
     learner = Learner(ModelConfig(placement, depth=4, width=8, heads=2, ffn=8), VOCAB, pad=PAD, dtype=torch.float64)
     learner.loss(text(0))[0].backward()
     still = {name for name, w in learner.weights.items() if float(w.grad.abs().max()) < 1e-12}
-    assert {name[-1] for name in still} <= {"b_K"}
-    assert ("encoder", 1, "norm", 0, "gain") in learner.weights or placement == "none"
+    assert all(name[-1] == "b_K" or (name[2].endswith(" norm") and name[3:] == (1, "bias")) for name in still)
+    assert ("encoder", 1, "norm", 0, "gain") in learner.weights or placement in ("none", "tfixup")
 
 
 def test_a_norm_inside_a_sub_layer_gets_a_gain_of_its_own_width():
@@ -89,7 +89,7 @@ def test_a_norm_inside_a_sub_layer_gets_a_gain_of_its_own_width():
         "inside", "x + f(x), N on hidden", each(lambda x, f, N, at: x + f(x)), taps={"hidden": lambda x, N, at: N(x)}
     )
     learner = Learner(ModelConfig(inside, depth=1, width=8, heads=2, ffn=24, stack="encoder"), VOCAB[:1], pad=PAD)
-    assert learner.weights["encoder", 1, "norm", 0, "gain"].shape == (24,)
+    assert learner.weights["encoder", 1, "ffn norm", 0, "gain"].shape == (24,)
 
 
 def test_a_placement_that_profiles_keeps_the_variances_of_its_first_batch():

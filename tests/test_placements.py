@@ -8,6 +8,7 @@ import torch
 
 import lntutor as ln
 from lntutor.matrices import matrices
+from lntutor.measure import Recorder
 from lntutor.model import Sequence, Transformer
 from lntutor.placements import PLACEMENTS, At, Box, Placement, draw, each, final_norm, last_sum
 from tests.reference import Leaves, layer_norm
@@ -95,15 +96,15 @@ def test_each_rule_is_the_formula_of_its_paper(key, stack):
     np.testing.assert_allclose(out, expected, rtol=1e-9, atol=1e-9)
 
 
-def test_the_first_eleven_are_there_with_their_sources():
-    """Oracle: the list that the course promises."""
-    assert tuple(PLACEMENTS) == KEYS
+def test_all_sixteen_are_there_with_their_sources():
+    """Oracle: the list that the course promises; the last five have formulas in test_placement_formulas.py."""
+    assert tuple(PLACEMENTS) == (*KEYS, "admin", "tfixup", "normformer", "hybrid", "dyt")
     for key, placement in PLACEMENTS.items():
         assert placement.key == key
         assert placement.label
         assert "←" in placement.formula or key == "mix"
         assert placement.reference or key in ("none", "no_residual")
-    assert [k for k, p in PLACEMENTS.items() if not p.depth_free] == ["deepnorm", "mix"]
+    assert [k for k, p in PLACEMENTS.items() if not p.depth_free] == ["deepnorm", "mix", "tfixup"]
 
 
 def test_deepnorm_gains_are_those_of_its_table():
@@ -191,7 +192,7 @@ def test_a_tap_reaches_the_inside_of_a_sub_layer(name, attention):
 
 def test_norm_replaces_the_normalisation():
     """Oracle: Post-LN by hand with tanh(x/2) in place of LN (Dynamic Tanh, Zhu et al. 2025)."""
-    toy = Placement("toy", "", each(post_step), norm=lambda x: (0.5 * x).tanh())
+    toy = Placement("toy", "", each(post_step), norm=lambda x, at: (0.5 * x).tanh())
     cfg = small(toy, "encoder")
     out, (x,), leaves = run(cfg)
     W = {key: w.detach().numpy() for key, w in leaves.items()}
@@ -264,6 +265,22 @@ def test_the_site_sum_is_the_last_sum_that_a_norm_reads():
     """Oracle: counted by hand in each rule, for an encoder layer."""
     expected = {"post": 1, "pre": 1, "peri": 2, "none": None, "no_residual": None, "res_post": None, "b2t": 1}
     assert {key: last_sum(PLACEMENTS[key], "encoder", "encoder", 3, 6) for key in expected} == expected
+
+
+@pytest.mark.parametrize("attention", ["uniform", "softmax"])
+def test_a_norm_inside_a_sub_layer_is_not_taken_for_one_of_the_rules(attention):
+    """Oracle: HybridNorm's x ← FFN(y) + y with y = LN(sum), in numpy, from the sum that was recorded."""
+    cfg = small("hybrid", "encoder", attention=attention)
+    leaves, watch = Leaves.of(cfg, 0), Recorder()
+    with torch.no_grad():
+        Transformer(cfg, leaves, watch)(
+            Sequence(torch.randn(7, 24, generator=torch.Generator().manual_seed(0)).double())
+        )
+    for layer in range(1, 6):
+        y = layer_norm(watch.signals["encoder", layer, "sum"].numpy())
+        W_1, W_2 = (leaves["encoder", layer, "ffn", name].detach().numpy() for name in ("W_1", "W_2"))
+        expected = np.maximum(y @ W_1, 0) @ W_2 + y
+        np.testing.assert_allclose(watch.signals["encoder", layer, "out"].numpy(), expected, rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize(

@@ -33,6 +33,21 @@ def losses(run):
     return run.table.drop(columns="tokens_per_second")
 
 
+@pytest.mark.parametrize(
+    ("key", "letter"), [("admin", "ω"), ("tfixup", None), ("normformer", "γ"), ("hybrid", None), ("dyt", "α")]
+)
+def test_placements_with_hooks_learn_and_move_what_their_papers_let_learn(key, letter, ten):
+    """Oracle: the loss of the first step, and where ω, γ and α start: 1, 1 and ½."""
+    cfg = ModelConfig(key, depth=1, width=16, heads=2, ffn=32)
+    trainer = Trainer(cfg, TrainConfig(lr=1e-2, steps=20, batch=10), ten)
+    first, *_, last = (trainer.step(i)["loss"] for i in range(1, 21))
+    assert last < first - 0.5
+    numbers = {name: w for name, w in trainer.learner.weights.items() if name[2:3] == ("learned",)}
+    assert {name[-1] for name in numbers} == ({letter} if letter else set())
+    start = 0.5 if letter == "α" else 1.0
+    assert all((w != start).all() for w in numbers.values())
+
+
 def test_ten_pairs_are_learnt_by_heart(ten):
     """Oracle: the ten references themselves: loss near zero, every translation word for word."""
     cfg = ModelConfig("pre", depth=2, width=64, heads=4, ffn=128)

@@ -34,7 +34,7 @@ class GradientExplorer(Explorer):
         "figure 3": {"width": 512, "heads": 4, "ffn": 2, "init": "torch"},
         "figure 3c": {"width": 512, "heads": 4, "ffn": 2, "init": "torch", "view": "by depth", "depth": 14, "seeds": 2},
         "with LN and skip": {
-            "placements": [key for key in PLACEMENTS if key not in ("none", "no_residual")],
+            "placements": [key for key in PLACEMENTS if key not in ("none", "no_residual", "tfixup")],
             "depth": 12,
         },
     }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import plotly.graph_objects as go
 
 from lntutor.figures.canvas import Canvas, scatter
-from lntutor.figures.graph import BRANCH, HALF, RADIUS, Edge, Graph, Node, Point, fewest_norms, layout
+from lntutor.figures.graph import HALF, RADIUS, Edge, Graph, Node, Point, fewest_norms, layout
 from lntutor.figures.parts import finish, sentence
 from lntutor.figures.style import INK, PALE, Sizes, number, safe, sizes
 from lntutor.placements import PLACEMENTS, At, Placement, draw
@@ -42,7 +42,7 @@ def block_diagram(
     for edge in graph.edges:
         fig.add_trace(_arrow(edge.points, size, _edge_name(edge), dotted=_leaves(edge) and layer < depth))
     _branches(fig, graph, size)
-    _boxes(fig, graph, size, "norm" if placement.norm else NAMES["norm"])
+    _boxes(fig, graph, size, placement)
     _memory(fig, graph, size, high)
     top = _outputs(fig, graph, size, layer, depth)
     fig.shapes += map(_box, graph.nodes)
@@ -74,10 +74,26 @@ def _source(placement: Placement) -> str:
     return f"Since {placement.year}: {placement.reference}" if placement.year else placement.reference
 
 
+def _norm_name(placement: Placement) -> str:
+    """The name of the function that stands in place of the norm, if it has one."""
+    if placement.norm is None:
+        return NAMES["norm"]
+    name = getattr(placement.norm, "__name__", "")
+    return name.replace("_", " ") if name.isidentifier() else "norm"
+
+
+def _factor(factor: float) -> str:
+    """A factor as its letter, or in digits."""
+    return getattr(factor, "name", None) or number(factor)
+
+
 def _words(node: Node, placement: Placement) -> str:
     if node.kind == "scale":
-        return f"{node.name} (times {number(node.factor)})"
-    return NAMES.get(node.kind, node.name) + (node.name.removeprefix(node.kind) if node.kind == "norm" else "")
+        return f"{node.name} (times {_factor(node.factor)})"
+    name = NAMES.get(node.kind, node.name)
+    if node.kind == "norm":
+        name = _norm_name(placement) + node.name.removeprefix(node.kind)
+    return name + (f" ({node.inside})" if node.inside else "")
 
 
 def _edge_name(edge: Edge) -> str:
@@ -126,10 +142,14 @@ def _box(node: Node) -> dict:
     }
 
 
-def _boxes(fig: Canvas, graph: Graph, size: Sizes, norm: str) -> None:
+def _boxes(fig: Canvas, graph: Graph, size: Sizes, placement: Placement) -> None:
+    norm = safe(_norm_name(placement))
     for node in graph.nodes:
-        text = {"sum": "<b>+</b>", "scale": f"×{number(node.factor)}", "input": "input x", "norm": norm}
-        fig.add_annotation(**_label(node.x, node.rank, text.get(node.kind, NAMES.get(node.kind)), size.text))
+        text = {"sum": "<b>+</b>", "scale": f"×{safe(_factor(node.factor))}", "input": "input x", "norm": norm}
+        up = 0.12 if node.inside else 0.0
+        fig.add_annotation(**_label(node.x, node.rank + up, text.get(node.kind, NAMES.get(node.kind)), size.text))
+        if node.inside:
+            fig.add_annotation(**_label(node.x, node.rank - 0.16, safe(node.inside), size.small))
 
 
 def _branches(fig: Canvas, graph: Graph, size: Sizes) -> None:
@@ -138,7 +158,7 @@ def _branches(fig: Canvas, graph: Graph, size: Sizes) -> None:
     fig.add_trace(
         scatter(
             x=[n.x for n in split],
-            y=[n.rank + BRANCH for n in split],
+            y=[n.split for n in split],
             mode="markers",
             uid="branches",
             hoverinfo="skip",

@@ -10,8 +10,9 @@ from typing import Any
 from lntutor.placements import Box, Drawing
 
 HALF = 0.27  # half the height of a box, where ranks are 1 apart
+TALL = 0.35  # of a box with a second line
 RADIUS = 0.2  # of a sum
-BRANCH = 0.42  # how far above a rank lines split
+BRANCH = 0.15  # how far above a box lines split
 WIDTHS = {
     "self": 1.15,
     "cross": 1.15,
@@ -41,11 +42,17 @@ class Node:
     rank: int = 0
     x: float = 0.0
     main: bool = False
+    inside: str = ""  # what is done within it
 
     @property
     def half(self) -> float:
         """Half its height."""
-        return RADIUS if self.kind == "sum" else HALF
+        return RADIUS if self.kind == "sum" else TALL if self.inside else HALF
+
+    @property
+    def split(self) -> float:
+        """Where its line splits."""
+        return self.rank + self.half + BRANCH
 
     @property
     def width(self) -> float:
@@ -143,7 +150,7 @@ def _nodes(drawing: Drawing) -> tuple[list[Node], list[Node], Node]:
         counts[box.kind] = counts.get(box.kind, 0) + 1
         name = box.kind if box.kind in ("input", "self", "cross", "ffn") else f"{box.kind} {counts[box.kind]}"
         inputs = [nodes[b] for b in _terms(box, merged)]
-        nodes[box] = Node(box.kind, box.factor, part, inputs, name)
+        nodes[box] = Node(box.kind, box.factor, part, inputs, name, inside=box.inside)
     return list(nodes.values()), list(dict.fromkeys(nodes[b] for b in after)), nodes[drawing.out]
 
 
@@ -258,7 +265,7 @@ def _route(nodes: list[Node], edges: list[Edge]) -> None:
 def _plain_way(edge: Edge, edges: list[Edge], entries: dict) -> list[Point]:
     """Straight up in a column; else out above the source, along, and into the target from below or from the side."""
     u, v = edge.source, edge.target
-    start, half = (u.x, u.rank + u.half), u.rank + BRANCH
+    start, half = (u.x, u.rank + u.half), u.split
     if edge.track is None and _from_below(edge, edges):
         bottom = (v.x, v.rank - v.half)
         if u.x == v.x:
@@ -301,7 +308,7 @@ def _gutters(nodes: list[Node], edges: list[Edge]) -> list[float]:
 def _detours(edge: Edge, gutters: list[float]) -> Iterator[list[Point]]:
     """Ways along a gutter, nearest first: into the side of a sum, into the bottom of anything else."""
     u, v = edge.source, edge.target
-    start, half = (u.x, u.rank + u.half), u.rank + BRANCH
+    start, half = (u.x, u.rank + u.half), u.split
     for x in sorted(gutters, key=lambda g: abs(g - u.x) + abs(g - v.x)):
         out = [start, (u.x, half), (x, half)]
         if v.kind == "sum":

@@ -303,9 +303,10 @@ def _lemma_words(rows: pd.DataFrame) -> str:
 def _signal_finding(rows: pd.DataFrame, what: str, show: Callable[[float], str]) -> str:
     side = _sides(rows)[-1]
     stream = _stream(rows[rows["side"] == side])
-    tops, words = [], []
+    tops, words, starts = [], [], []
     for key, _, means in curves(stream, "layer"):
         first, last = means.mean[[0, -1]].tolist()
+        starts.append(first)
         tops.append((placement_label(key), last))
         words.append(
             f"{placement_label(key)} {show(last)}"
@@ -314,10 +315,8 @@ def _signal_finding(rows: pd.DataFrame, what: str, show: Callable[[float], str])
         )
     if not tops:
         return f"{what} of what leaves the {side}"
-    depth, start = (
-        int(stream["layer"].max()),
-        show(float(stream[stream["layer"] == stream["layer"].min()]["value"].mean())),
-    )
+    depth = int(stream["layer"].max())
+    start = " to ".join(dict.fromkeys(map(show, (min(starts), max(starts)))))  # T-Fixup starts below the others
     where = f" in the {side}" if len(_sides(rows)) > 1 else ""
     if depth == stream["layer"].min():
         return f"{what} at layer {depth}{where}: {listed(tops, show)}"

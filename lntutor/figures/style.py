@@ -32,6 +32,11 @@ STYLES = {  # key → colour, dash, marker
     "residual": ("#6B3FA0", "8px,2px,2px,2px", "triangle-left"),
     "mix": (OLIVE, "4px,2px", "hexagon2"),
     "lns": ("#00604A", "16px,4px,4px,4px", "octagon"),
+    "admin": ("#E0218A", "24px,6px", "diamond-wide"),
+    "tfixup": ("#7F2A00", "5px,2px,1px,2px", "star-triangle-up"),
+    "normformer": ("#00808A", "10px,4px,2px,4px,2px,4px", "triangle-ne"),
+    "hybrid": ("#3D3DFF", "18px,3px,3px,3px,3px,3px", "triangle-sw"),
+    "dyt": ("#5F8A00", "3px,3px", "star-triangle-down"),
 }
 NEW_COLOURS = ("#A5142A", "#1F4E9C", "#7A5230", "#3F7D20", "#9C2F9C", "#44546A", "#B0447A")
 NEW_DASHES = ("6px,6px", "10px,2px,2px,6px", "3px,6px", "14px,6px", "1px,3px,6px,3px")
