@@ -3,7 +3,8 @@
 Each has a process of its own, which makes a product when it is told to: they take turns, so that a busy machine slows
 all, and the peak of each process is its own. Lanczos is ours in all of them (PyHessian's own needs torch.eig, which
 torch has no longer), so that the largest eigenvalues after as many products can be compared. curvlinops is measured
-where it is installed.
+where it is installed; its eigenvalues are shown and not compared: in float64, at width 16, its product (3.0.1, torch
+2.13) is 3 % away from that of `torch.func.jvp` over `grad`, with which PyHessian's way and ours agree to 1e-15.
 
     python benchmarks/hessian.py [--placement pre] [--width 64] [--pairs 1000] [--products 25]
 """
@@ -185,8 +186,8 @@ def compare(args) -> None:
     size = f"6-6, width {args.width}, {args.pairs} pairs of captions"
     print(f"{args.placement}, {size}, {args.products} products, one thread")
     show(rows, ("", "build s", "product s", "× our time", "MB", "ours / MB", "λmax", "λmin"))
-    tops = [found[n]["top"] for n in names]
-    print(f"λmax differs by at most {max(tops) / min(tops) - 1:.1g}")
+    tops = [found[n]["top"] for n in names if n != "curvlinops"]
+    print(f"λmax of ours and PyHessian's differs by at most {max(tops) / min(tops) - 1:.1g}")
     print(f"goals: {GOALS['time']} times our time, at {GOALS['memory']} times the peer's memory or less")
 
 
