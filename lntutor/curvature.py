@@ -279,7 +279,7 @@ class Spectrum:
 
     @property
     def rms(self) -> float:
-        """√(mean λ²): the size of a typical eigenvalue, most of which are near zero."""
+        """√(mean λ²): how far the gradient moves for a step of length one in a random direction (root mean square)."""
         return float(np.sqrt(self.weights @ self.eigenvalues**2))
 
     @property

@@ -235,7 +235,7 @@ def range_of(values: Iterable[int], noun: str) -> str:
 
 
 def summary(measured: dict[str, Measured]) -> str:
-    """Both ends of every spectrum with their errors, its typical size, loss and products, as a table in HTML."""
+    """Both ends of every spectrum with their errors, √mean λ², loss and products, as a table in HTML."""
     columns = ("Spectrum", "λ<sub>min</sub>", "λ<sub>max</sub>", "√mean λ²", "Loss", "Products", "Weights")
     head = "".join(f'<th scope="col">{word}</th>' for word in columns)
     rows = "".join(_row(name, one.spectrum) for name, one in measured.items())
