@@ -105,7 +105,9 @@ def _error(cell: Cell | None, failure: Failure, ended: int, of: int, keep: bool)
     else:
         said, advice = f"The cell {cell.words} failed with {failure.words}", "leave it out, or mend what it needs"
     kept = f"{ended} of {of} cells have ended" + (" and are remembered" if keep else "")
-    error = CellError(f"{said}. {kept}: {advice}, and the same call goes on from there. A changed function starts anew.")
+    error = CellError(
+        f"{said}. {kept}: {advice}, and the same call goes on from there. A changed function starts anew."
+    )
     error.__cause__ = failure.error
     if failure.trace and failure.error is None:
         error.add_note(failure.trace)

@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from functools import lru_cache, partial
 from pathlib import Path
-from types import CodeType, MethodType, ModuleType
+from types import CellType, CodeType, MappingProxyType, MethodType, ModuleType
 from typing import Any
 from uuid import uuid4
 
@@ -30,6 +30,7 @@ SOURCES = (
     "translation", "weights", "parallel", "wording",
 )  # fmt: skip
 EVERY = tuple(sorted({path.stem for path in Path(__file__).resolve().parent.glob("*.py")} - set(SOURCES)))
+NOTHING: Mapping[int, str] = MappingProxyType({})
 PLAIN = (type(None), bool, int, float, complex, str, bytes, range)
 
 
@@ -91,7 +92,7 @@ def digest(thing: Any) -> str:
     return hashlib.blake2b(repr(thing).encode(), digest_size=16).hexdigest()
 
 
-def fingerprint(thing: Any, known: Mapping[int, str] = {}, _seen: dict | None = None) -> Any:  # noqa: B006, only read
+def fingerprint(thing: Any, known: Mapping[int, str] = NOTHING, _seen: dict | None = None) -> Any:
     """What a thing is and does, as plain data: of a function its code, what it closes over and what it calls.
 
     A helper, a number or a class that was defined anew changes it; of a reader's own module, any change to its file;
@@ -110,7 +111,7 @@ def fingerprint(thing: Any, known: Mapping[int, str] = {}, _seen: dict | None = 
     def of(*parts):
         return [fingerprint(part, known, seen) for part in parts]
 
-    kind = type(thing).__name__
+    kind = installed(type(thing)) or of(type(thing))
     if hasattr(type(thing), "fingerprint"):
         return kind, thing.fingerprint()
     if isinstance(thing, Mapping):
@@ -121,43 +122,41 @@ def fingerprint(thing: Any, known: Mapping[int, str] = {}, _seen: dict | None = 
         return kind, sorted(map(repr, of(*thing)))
     if isinstance(thing, ModuleType):
         return thing.__name__, _text(thing) if _own(thing) else ""
-    if hasattr(thing, "tolist") and hasattr(thing, "dtype") and not hasattr(thing, "index"):  # of numpy or torch
-        return kind, str(thing.dtype), thing.tolist()
     if isinstance(thing, partial):
         return kind, of(thing.func, thing.args, thing.keywords)
     if isinstance(thing, MethodType):
         return kind, of(thing.__func__, thing.__self__)
     if isinstance(thing, type) or hasattr(thing, "__code__"):
-        return _installed(thing) or (_class if isinstance(thing, type) else _function)(thing, of)
+        return installed(thing) or (_class if isinstance(thing, type) else _function)(thing, of)
     if is_dataclass(thing):
-        return of(type(thing), *(getattr(thing, field.name) for field in fields(thing)))
-    if not _installed(type(thing)) and hasattr(thing, "__dict__"):
-        return of(type(thing), vars(thing))
+        return kind, of(*(getattr(thing, field.name) for field in fields(thing)))
+    if not isinstance(kind, str) and hasattr(thing, "__dict__"):
+        return kind, of(vars(thing))
     try:
         return kind, hashlib.blake2b(pickle.dumps(thing)).hexdigest()
     except Exception:
         return kind, uuid4().hex
 
 
+def installed(thing: Any) -> str:
+    """The name by which a function or class is imported from Python, this package or another; else nothing."""
+    module, path = sys.modules.get(getattr(thing, "__module__", None) or ""), getattr(thing, "__qualname__", "")
+    found: Any = module
+    for name in path.split("."):
+        found = getattr(found, name, None)
+    return f"{thing.__module__}.{path}" if found is thing and not _own(module) else ""
+
+
 def _function(f: Any, of: Any) -> Any:
     called = [f.__globals__[name] for name in _globals(f.__code__) if name in f.__globals__]
-    around = [cell.cell_contents for cell in f.__closure__ or ()]
+    around = [cell.cell_contents for cell in f.__closure__ or () if cell != CellType()]  # not what is still to come
     return _plain(f.__code__), of(around, f.__defaults__, f.__kwdefaults__, called)
 
 
 def _class(kind: type, of: Any) -> Any:
     body = {name: value for name, value in vars(kind).items() if name not in ("__dict__", "__weakref__", "__doc__")}
-    unwrapped = {name: getattr(value, "fget", None) or getattr(value, "__func__", value) for name, value in body.items()}
-    return kind.__name__, of(kind.__bases__, unwrapped)
-
-
-def _installed(thing: Any) -> str:
-    """The name by which a function or class is imported from Python, this package or another; else nothing."""
-    module, path = sys.modules.get(thing.__module__ or ""), thing.__qualname__
-    found: Any = module
-    for name in path.split("."):
-        found = getattr(found, name, None)
-    return f"{thing.__module__}.{path}" if found is thing and not _own(module) else ""
+    body = {name: getattr(value, "fget", None) or getattr(value, "__func__", value) for name, value in body.items()}
+    return kind.__name__, of(kind.__bases__, body)
 
 
 def _own(module: ModuleType) -> bool:
