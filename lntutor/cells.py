@@ -128,7 +128,7 @@ def _results(
         jobs, began = min(cpu_count(), 1024), time.perf_counter()
         while first < len(rest) and not long:
             spent = time.perf_counter() - began
-            if jobs > 1 and spent > ENOUGH and spent / first * (len(rest) - first) > SMALL:
+            if jobs > 1 and first and spent > ENOUGH and spent / first * (len(rest) - first) > SMALL:
                 break
             yield first, _attempt(work, rest[first].given)
             first += 1

@@ -46,9 +46,9 @@ def sweep(
     """Call a function for every combination of a grid's values: its tables, one below the other, in the grid's order.
 
     `base` is what the function is given first, a ModelConfig or several such as (ModelConfig(), TrainConfig()), and
-    `fixed` its keywords. A key of the grid sets the field of that name in one of them, or a keyword; `seed` also sets
-    `seeds`. The function gives a table, a dict, a number, a Run (a row of `comparison.finals`) or a Spectrum; what the
-    table does not tell of the grid becomes columns in front.
+    `fixed` its keywords. A key of the grid sets an argument of that name, or the field of that name in one of these;
+    `seed` also sets `seeds`. The function gives a table, a dict, a number, a Run (a row of `comparison.finals`) or a
+    Spectrum; what its table does not tell of the grid becomes columns in front.
 
     Cells are remembered by all that they depend on, a function of your own by its code and what it reads. `jobs` as in
     `cells.compute`: few cells run here, many on all cores, or where `joblib.parallel_config` says.
@@ -127,20 +127,18 @@ class Place:
     keyword: str = ""
     several: bool = False  # the argument takes a list
 
-    def __str__(self):
-        return f"{self.argument}.{self.field}" if self.field else self.argument
-
 
 def _place(key: str, call: BoundArguments) -> Place:
     kinds = {name: parameter.kind for name, parameter in call.signature.parameters.items()}
     settings = {name: value for name, value in call.arguments.items() if isinstance(value, Settings)}
+    if kinds.get(key) in NAMED:
+        return Place(key)
     found = [Place(name, field=key) for name, value in settings.items() if key in _fields(value)]
-    found += [Place(key)] if kinds.get(key) in NAMED else []
     if not found and key == "seed" and "seeds" in kinds:
         found = [Place("seeds", several=True)]
     found = found or [Place(name, keyword=key) for name, kind in kinds.items() if kind == Parameter.VAR_KEYWORD]
     if len(found) > 1:
-        places = " and ".join(map(str, found))
+        places = " and ".join(f"{place.argument}.{key}" for place in found)
         raise ValueError(f"grid has the key {key!r}, which could set {places}; write a function that says which")
     if not found:
         raise ValueError(f"grid has the key {key!r}; {_advice(key, settings, kinds)}")
@@ -301,9 +299,7 @@ def run(args: argparse.Namespace) -> int:
     grid = {name: values for name, values in vars(args).items() if name not in known and values is not None}
     try:
         if args.out and not os.access(args.out.parent, os.W_OK):
-            raise ValueError(
-                f"--out names the folder {args.out.parent}, which cannot be written; make it, or name another"
-            )
+            raise ValueError(f"--out is in {args.out.parent}, where nothing can be written; make it, or name another")
         fixed = {"corpus": load_corpus(args.corpus)} if args.function in READS else {}
         base = (ModelConfig(), TrainConfig()) if args.function == "train" else ModelConfig()
         with _cluster(args.dask):
