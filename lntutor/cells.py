@@ -11,6 +11,7 @@ import signal
 import threading
 import time
 import traceback
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
@@ -153,11 +154,22 @@ def _parallel(work: Callable, rest: list[tuple[int, Cell]], jobs: int | None) ->
 
     with _told_of_deaths(get_active_backend()[0]):
         calls = (delayed(_numbered)(i, work, cell.given, CODE) for i, cell in rest)
-        with closing(Parallel(jobs, return_as="generator_unordered")(calls)) as results:
-            try:
-                yield from results
-            except Exception as error:  # of the processes: an error of a cell comes as a Failure
-                yield None, Failure(f"{type(error).__name__}: {error}", error=error)
+        results = Parallel(jobs, return_as="generator_unordered")(calls)
+        try:
+            while (one := _next(results)) is not None:
+                yield one
+        finally:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # of what was under way
+                results.close()
+
+
+def _next(results: Iterator) -> tuple[int | None, str | Failure] | None:
+    """The next that ends; an error is one of the processes, for that of a cell comes as a Failure."""
+    try:
+        return next(results, None)
+    except Exception as error:
+        return None, Failure(f"{type(error).__name__}: {error}", error=error)
 
 
 @contextmanager

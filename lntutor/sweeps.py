@@ -218,9 +218,8 @@ def _columns(result: Any) -> dict[str, list]:
         if not result.columns.is_unique:
             raise ValueError(f"a table's columns must have different names, got {', '.join(map(str, result.columns))}")
         return {str(name): [_plain(value) for value in result[name].tolist()] for name in result.columns}
-    return {
-        str(name): [_plain(v)] for name, v in (result if isinstance(result, Mapping) else {"value": result}).items()
-    }
+    result = result if isinstance(result, Mapping) else {"value": result}
+    return {str(name): [_plain(value)] for name, value in result.items()}
 
 
 def _plain(value: Any) -> Any:
@@ -261,9 +260,12 @@ def _stacked(parts: list[dict[str, list]], labels: list[dict[str, Any]], name: s
 
 def _word(default: Any) -> Callable[[str], Any]:
     """How an option is read whose setting has this default."""
-    if isinstance(default, bool):
-        return lambda text: {"true": True, "false": False}[text.lower()]
-    return type(default) if isinstance(default, int | float) else str
+    return truth if isinstance(default, bool) else type(default) if isinstance(default, int | float) else str
+
+
+def truth(text: str) -> bool:
+    """True or False, as it is typed."""
+    return ("false", "true").index(text.lower()) == 1
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -304,18 +306,18 @@ def run(args: argparse.Namespace) -> int:
         base = (ModelConfig(), TrainConfig()) if args.function == "train" else ModelConfig()
         with _cluster(args.dask):
             table = sweep(getattr(lntutor, args.function), grid, base, jobs=args.jobs, **fixed)
-    except ValueError as error:
+        text = table.to_csv(index=False, lineterminator="\n")
+        if args.out:
+            store.put(args.out, text)
+        print(f"written: {args.out}, {len(table)} rows\n" if args.out else text, end="")
+        return 0
+    except (OSError, ValueError) as error:
         print(error, file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         said = "stopped; the cells that have ended are remembered, and the same command goes on from there"
         print(said, file=sys.stderr)
         return 130
-    text = table.to_csv(index=False, lineterminator="\n")
-    if args.out:
-        store.put(args.out, text)
-    print(f"written: {args.out}, {len(table)} rows" if args.out else text, end="\n" if args.out else "")
-    return 0
 
 
 def _cluster(address: str | None) -> Any:

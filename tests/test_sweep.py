@@ -363,13 +363,11 @@ def test_a_worker_with_other_code_is_refused(monkeypatch):
 
 @pytest.fixture(scope="module")
 def cluster():
-    """Two worker processes and their scheduler on this machine; a task is given up when it has lost two workers."""
-    import dask
+    """Two worker processes and their scheduler on this machine."""
     from dask.distributed import Client, LocalCluster
 
-    settings = {"distributed.scheduler.allowed-failures": 1, "distributed.worker.daemon": True}
     where = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None, "silence_logs": 50}
-    with dask.config.set(settings), LocalCluster(**where) as local, Client(local) as client:
+    with LocalCluster(**where) as local, Client(local) as client:
         yield client
 
 
@@ -406,8 +404,8 @@ def test_a_cluster_that_loses_a_worker_gives_what_one_process_gives(cluster, tmp
 
 
 def test_a_cell_that_kills_every_worker_ends_the_sweep_with_a_sentence(cluster, tmp_path):
-    """Oracle: joblib alone waits for such a cell for ever; the others are kept."""
-    cluster.wait_for_workers(2)
+    """Oracle: joblib alone waits for such a cell for ever; the others are kept. One death is enough here."""
+    cluster.cluster.scheduler.allowed_failures = 0
 
     def deadly(x):
         while x == 2 and len(entries_of(tmp_path)) < 2:
@@ -457,8 +455,9 @@ def test_the_command_line_answers_in_sentences(tmp_path, capsys):
 
 def test_an_interrupted_command_goes_on_where_it_was(tmp_path):
     """Oracle: SIGINT as the keyboard sends it, to all processes; exit code 130, whole entries, then the whole table."""
-    arguments = ["gradient_norms", "--seed", *range(400), "--depth", 4, "--jobs", 2]
-    script = [sys.executable, "-m", "lntutor", "sweep", *map(str, arguments)]
+    small = {"depth": 1, "width": 16, "heads": 2, "ffn": 16}
+    arguments = ["gradient_norms", "--jobs", 2, *(word for name in small for word in (f"--{name}", small[name]))]
+    script = [sys.executable, "-m", "lntutor", "sweep", *map(str, arguments), "--seed", *map(str, range(3000))]
     process = subprocess.Popen(
         script, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
     )
@@ -469,9 +468,9 @@ def test_an_interrupted_command_goes_on_where_it_was(tmp_path):
     assert process.returncode == 130, said
     assert "the same command goes on from there" in said
     kept = entries()
-    assert 5 <= len(kept) < 400
+    assert 5 <= len(kept) < 3000
     assert all(isinstance(json.loads(entry.read_text()), dict) for entry in kept)
     before = {entry: entry.stat().st_mtime_ns for entry in kept}
-    table = sweep(ln.gradient_norms, {"depth": [4], "seed": range(20)}, ln.ModelConfig())
+    table = sweep(ln.gradient_norms, {"seed": range(20)}, ln.ModelConfig(**small))
     assert table["seed"].nunique() == 20
     assert before == {entry: entry.stat().st_mtime_ns for entry in kept}
