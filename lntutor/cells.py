@@ -152,7 +152,7 @@ def _parallel(work: Callable, rest: list[tuple[int, Cell]], jobs: int | None) ->
     from joblib import Parallel, delayed
     from joblib.parallel import get_active_backend
 
-    with _told_of_deaths(get_active_backend()[0]):
+    with _mended(get_active_backend()[0]):
         calls = (delayed(_numbered)(i, work, cell.given, CODE) for i, cell in rest)
         results = Parallel(jobs, return_as="generator_unordered")(calls)
         try:
@@ -173,12 +173,15 @@ def _next(results: Iterator) -> tuple[int | None, str | Failure] | None:
 
 
 @contextmanager
-def _told_of_deaths(backend: Any) -> Iterator[None]:
-    """joblib awaits a Dask task that was given up, since its workers died, for ever: tell it of the error."""
+def _mended(backend: Any) -> Iterator[None]:
+    """On a Dask cluster, tell joblib of a task that was given up, since its workers died: it would wait for ever.
+
+    And where there is but one worker so far, compute there, not in this process.
+    """
     if type(backend).__name__ != "DaskDistributedBackend":
         yield
         return
-    submit, retrieve = backend.submit, backend.retrieve_result_callback
+    submit, retrieve, count = backend.submit, backend.retrieve_result_callback, backend.effective_n_jobs
 
     def told(func, callback=None):
         future = submit(func, callback)
@@ -191,10 +194,11 @@ def _told_of_deaths(backend: Any) -> Iterator[None]:
         return retrieve(out)
 
     backend.submit, backend.retrieve_result_callback = told, retrieved
+    backend.effective_n_jobs = lambda jobs: max(2, count(jobs))
     try:
         yield
     finally:
-        del backend.submit, backend.retrieve_result_callback
+        del backend.submit, backend.retrieve_result_callback, backend.effective_n_jobs
 
 
 def _numbered(i: int, work: Callable, given: tuple, code: str) -> tuple[int, str | Failure]:

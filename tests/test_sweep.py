@@ -20,6 +20,7 @@ from lntutor.__main__ import main
 from lntutor.cells import CellError
 from lntutor.comparison import finals
 from lntutor.placements import each
+from lntutor.spectra import Measured
 
 CFG = ln.ModelConfig("post", depth=2, width=16, heads=2, ffn=16)
 GRID = {"placement": ["post", "pre"], "depth": [2, 1], "seed": [0, 3]}
@@ -147,6 +148,20 @@ def test_a_grid_that_cannot_be_is_answered_before_any_work(grid, base, said, mon
     monkeypatch.setattr(sweeps, "compute", None)
     with pytest.raises(ValueError, match=said):
         sweep(ln.gradient_norms, grid, base)
+
+
+def test_a_stored_measurement_is_a_sweep_over_its_cells():
+    """Oracle: its cells, measured one by one."""
+
+    def cell(text, placement, seed):
+        """Sizes of signals."""
+        return ln.signal_norms(CFG.with_(placement=placement), seeds=[seed]).assign(text=text.name)
+
+    text, over = ln.load_corpus("captions"), {"placement": ("post", "pre"), "seed": range(2)}
+    table, setting = Measured(cell, over, "small").make(text, 1)
+    wanted = [cell(text, placement, seed) for placement in ("post", "pre") for seed in range(2)]
+    SAME(table, pd.concat(wanted, ignore_index=True))
+    assert setting == "small"
 
 
 # Remembered ----------------------------------------------------------------------------------------------------
@@ -410,8 +425,9 @@ def test_a_cell_that_kills_every_worker_ends_the_sweep_with_a_sentence(cluster, 
     def deadly(x):
         while x == 2 and len(entries_of(tmp_path)) < 2:
             time.sleep(0.02)
-        return os.kill(os.getpid(), signal.SIGKILL) if x == 2 else x
+        return os.kill(os.getpid(), signal.SIGKILL) if x == 2 and os.getpid() != here else x
 
+    here = os.getpid()
     with (
         joblib.parallel_config(backend="dask"),
         pytest.raises(CellError, match=r"ended on its own.*KilledWorker.* cells have ended and are remembered"),
