@@ -343,6 +343,7 @@ def test_few_short_cells_stay_in_this_process_and_long_ones_do_not(monkeypatch):
         time.sleep(0.01)
         return os.getpid()
 
+    monkeypatch.setattr(cells, "SMALL", 1e9)
     assert set(sweep(process, {"x": range(4)}, keep=False)["value"]) == {os.getpid()}
     monkeypatch.setattr(cells, "SMALL", 0.0)
     monkeypatch.setattr(cells, "ENOUGH", 0.0)
