@@ -26,6 +26,7 @@ _HOME = {  # public name → the module that has it, imported when the name is f
     "train": "training",
     "Run": "training",
     "compare": "comparison",
+    "sweep": "sweeps",
     "hessian_spectrum": "curvature",
     "hessian_blocks": "curvature",
     "Spectrum": "curvature",

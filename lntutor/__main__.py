@@ -11,6 +11,7 @@ COMMANDS = {
     "doctor": ("check this installation, one line a finding, with the fix", "lntutor.doctor"),
     "lab": ("open the course in JupyterLab", "lntutor.lab"),
     "data": ("list the corpora and where they are, or get one", "lntutor.download"),
+    "sweep": ("measure or train a grid of settings, into one table", "lntutor.sweeps"),
     "results": ("make the stored tables in data/results again", "lntutor.results"),
 }
 

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, fields
+from dataclasses import asdict
 
 import pandas as pd
 
 from lntutor import store
+from lntutor.cells import Cell, compute, remembered
 from lntutor.config import ModelConfig, TrainConfig, seed_list, whole
 from lntutor.corpus import Corpus
 from lntutor.training import Run, Sample, train
 
 Case = tuple[ModelConfig, TrainConfig]
-store.code()  # now, in every process: the code that was imported, not what the files hold later
 
 
 def compare(
@@ -31,61 +31,38 @@ def compare(
     A run that was trained before, with the same code on the same text, is read from the store; the others share
     the cores. An interrupt keeps the runs that have ended: the next call goes on from there.
     """
-    from joblib import Parallel, cpu_count, delayed
-    from tqdm.auto import tqdm
-
     seeds, pairs = seed_list(seeds), whole("pairs", pairs, 0, 10**9)
-    jobs = cpu_count() if jobs is None else whole("jobs", jobs, 1, 1024)
-    wanted = {(name, seed): (cfg, how.with_(seed=seed)) for name, (cfg, how) in cases.items() for seed in seeds}
-    every = list(dict.fromkeys(wanted.values()))  # two names for one case are one run
-    kept = {case: run for case in every if keep and (run := recall(*case, corpus, pairs)) is not None}
-    rest = [case for case in every if case not in kept]
-    jobs = min(len(rest), jobs)
-    words = f"{len(every)} runs" + (f", {len(kept)} remembered" if kept else "")
-    with tqdm(total=len(every), initial=len(kept), desc=words, unit="run", disable=not progress) as bar:
-        if jobs > 1:
-            work = (delayed(_one)(i, *case, corpus, pairs, keep) for i, case in enumerate(rest))
-            done = Parallel(jobs, return_as="generator_unordered")(work)
-        else:
-            done = (_one(i, *case, corpus, pairs, keep) for i, case in enumerate(rest))
-        for i, run in done:
-            kept[rest[i]] = run
-            bar.update()
-    return {name: [kept[wanted[name, seed]] for seed in seeds] for name in cases}
+    wanted = {
+        (name, seed): _cell(cfg, how.with_(seed=seed), corpus, pairs)
+        for name, (cfg, how) in cases.items()
+        for seed in seeds
+    }
+    options = {"keep": keep, "jobs": jobs, "long": True, "progress": progress, "unit": "run"}
+    runs = dict(zip(wanted, compute(_one, list(wanted.values()), read=_read, **options), strict=True))
+    return {name: [runs[name, seed] for seed in seeds] for name in cases}
 
 
-def _one(i: int, cfg: ModelConfig, how: TrainConfig, corpus: Corpus, pairs: int, keep: bool) -> tuple[int, Run]:
-    """The i-th run, on one thread: several share the machine."""
-    import torch
+def _cell(cfg: ModelConfig, how: TrainConfig, corpus: Corpus, pairs: int) -> Cell:
+    words = f"{cfg.placement.label}, {how.optimizer} {how.lr:g}, warm-up {how.warmup}, seed {how.seed}"
+    return Cell((cfg, how, corpus, pairs), _key(cfg, how, corpus, pairs), words)
 
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        run = train(cfg, how, corpus, pairs=pairs, progress=False)
-    finally:
-        torch.set_num_threads(before)
+
+def _one(cfg: ModelConfig, how: TrainConfig, corpus: Corpus, pairs: int) -> dict:
+    """A run, as the store has it."""
+    run = train(cfg, how, corpus, pairs=pairs, progress=False)
     if run.status == "stopped":  # `train` keeps what it has; a comparison wants whole runs
         raise KeyboardInterrupt
-    if keep:
-        store.save(_key(cfg, how, corpus, pairs), _write(run))
-    return i, run
+    return _write(run)
 
 
 def recall(cfg: ModelConfig, how: TrainConfig, corpus: Corpus, pairs: int = 200) -> Run | None:
     """The run of this case that the store has, if any."""
-    entry = store.load(_key(cfg, how, corpus, pairs))
-    try:
-        return None if entry is None else _read(entry, cfg, how)
-    except (AttributeError, KeyError, TypeError, ValueError):
-        return None  # of another shape than ours: trained again
+    cell = _cell(cfg, how, corpus, pairs)
+    return next((run for _, run in remembered({cell.name: cell}, _read)), None)
 
 
 def _key(cfg: ModelConfig, how: TrainConfig, corpus: Corpus, pairs: int) -> str:
-    placement = cfg.placement
-    rule = [store.fingerprint(getattr(placement, f.name)) for f in fields(placement) if f.name != "taps"]
-    taps = [(name, store.fingerprint(tap)) for name, tap in sorted(placement.taps.items())]
-    sizes = len(corpus.source), len(corpus.target), len(corpus.pairs("train"))
-    return store.key("run", repr(cfg), rule, taps, how, corpus.name, corpus.checksum, corpus.lower, sizes, pairs)
+    return store.key("run", store.fingerprint((cfg, how, corpus, pairs)))
 
 
 def _write(run: Run) -> dict:
@@ -94,10 +71,10 @@ def _write(run: Run) -> dict:
     return tables | told | {"samples": [asdict(sample) for sample in run.samples]}
 
 
-def _read(entry: dict, cfg: ModelConfig, how: TrainConfig) -> Run:
+def _read(entry: dict, cell: Cell) -> Run:
     samples = tuple(Sample(**sample) for sample in entry.pop("samples"))
     tables = {name: pd.DataFrame(entry.pop(name)) for name in ("table", "gradients")}
-    return Run(cfg, how, samples=samples, **tables, **entry)
+    return Run(*cell.given[:2], samples=samples, **tables, **entry)
 
 
 # Tables of several runs ----------------------------------------------------------------------------------------

@@ -103,6 +103,10 @@ class Corpus:
             f"SHA-256 {self.checksum[:12]}…)"
         )
 
+    def fingerprint(self) -> tuple:
+        """All that tells this text from another, for the names of stored results."""
+        return self.name, self.checksum, self.lower, len(self.source), len(self.target), len(self.pairs("train"))
+
     def pairs(self, split: str) -> tuple[tuple[str, str], ...]:
         """(German, English) as written in the files."""
         return self._pairs[choice("split", split, SPLITS)]

@@ -7,17 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from io import StringIO
-from itertools import product
 
 import pandas as pd
 import torch
 
-from lntutor import store
-from lntutor.config import ModelConfig, TrainConfig, whole
+from lntutor.config import ModelConfig, TrainConfig
 from lntutor.corpus import Corpus
 from lntutor.curvature import by_length, ends, hessian_blocks, hessian_spectrum
 from lntutor.optimizers import BETAS, learning_rate
+from lntutor.sweeps import sweep
 from lntutor.training import Trainer
 
 SIX = ModelConfig("post", depth=6, width=32, heads=4, ffn=128)  # the talk's 6-6 and Xavier, as wide as two cores bear
@@ -25,8 +23,6 @@ PAIRS, PRODUCTS = 1000, 30  # of a spectrum
 BLOCK_PAIRS, BLOCK_PRODUCTS = 60, 8
 LOOK_PAIRS, LOOK_PRODUCTS = 60, 12  # along training
 SEEN_AFTER = (0, 1, 10, 50, 100, 300)  # steps of a training run after which its curvature is taken
-SOURCES = ("curvature", "lanczos", "spectra")
-store.code(SOURCES)  # now, in every process: the code that was imported, not what the files hold later
 
 
 @dataclass(frozen=True)
@@ -44,24 +40,9 @@ class Measured:
 
     def make(self, text: Corpus, jobs: int | None) -> tuple[pd.DataFrame, str]:
         """The table, and its size in words. Cells that are remembered are read, the others share the cores."""
-        from joblib import Parallel, cpu_count, delayed
-        from tqdm.auto import tqdm
+        from joblib import cpu_count
 
-        jobs = cpu_count() if jobs is None else whole("jobs", jobs, 1, 1024)
-        cells = [dict(zip(self.over, values, strict=True)) for values in product(*self.over.values())]
-        work = Parallel(min(jobs, len(cells)), return_as="generator")(delayed(self._one)(text, c) for c in cells)
-        parts = list(tqdm(work, total=len(cells), desc=self.cell.__name__, unit="cell"))
-        return pd.concat(parts, ignore_index=True), self.setting
-
-    def _one(self, text: Corpus, cell: dict) -> pd.DataFrame:
-        name = store.key(self.cell.__name__, sorted(cell.items()), text.name, text.checksum, also=SOURCES)
-        known = store.load(name)
-        if isinstance(known, str):
-            return pd.read_csv(StringIO(known))
-        torch.set_num_threads(1)  # several share the machine
-        rows = self.cell(text, **cell).to_csv(index=False)
-        store.save(name, rows)
-        return pd.read_csv(StringIO(rows))
+        return sweep(self.cell, self.over, base=text, jobs=cpu_count() if jobs is None else jobs), self.setting
 
 
 def hessian(text: Corpus, placement: str, kind: str, seed: int) -> pd.DataFrame:

@@ -7,14 +7,20 @@ computed again.
 
 from __future__ import annotations
 
+import dis
 import hashlib
 import json
 import os
+import pickle
+import sys
 import tempfile
-from functools import lru_cache
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from functools import lru_cache, partial
 from pathlib import Path
-from types import CodeType
+from types import CellType, CodeType, MappingProxyType, MethodType, ModuleType
 from typing import Any
+from uuid import uuid4
 
 import platformdirs
 
@@ -23,6 +29,9 @@ SOURCES = (
     "config", "corpus", "learner", "matrices", "measure", "model", "optimizers", "placements", "reading", "training",
     "translation", "weights", "parallel", "wording",
 )  # fmt: skip
+EVERY = tuple(sorted({path.stem for path in Path(__file__).resolve().parent.glob("*.py")} - set(SOURCES)))
+NOTHING: Mapping[int, str] = MappingProxyType({})
+PLAIN = (type(None), bool, int, float, complex, str, bytes, range)
 
 
 def folder() -> Path:
@@ -54,10 +63,10 @@ def load(name: str) -> Any:
         return None
 
 
-def save(name: str, entry: Any) -> bool:
+def save(name: str, text: str) -> bool:
     """Keep an entry; False where the folder cannot be written, for a result that is not kept is still a result."""
     try:
-        put(folder() / f"{name}.json", json.dumps(entry))
+        put(folder() / f"{name}.json", text)
     except OSError:
         return False
     return True
@@ -78,38 +87,104 @@ def put(path: Path, text: str) -> None:
             raise
 
 
-def fingerprint(thing: Any, _seen: frozenset[int] = frozenset()) -> Any:
-    """What a rule does, as plain data: a function's code, what it closes over and the functions that it calls.
+def digest(thing: Any) -> str:
+    """A short name for what `fingerprint` says."""
+    return hashlib.blake2b(repr(thing).encode(), digest_size=16).hexdigest()
 
-    A helper that was defined anew changes it; a module of the reader's own that a rule calls is not looked into.
+
+def fingerprint(thing: Any, known: Mapping[int, str] = NOTHING, _seen: dict | None = None) -> Any:
+    """What a thing is and does, as plain data: of a function its code, what it closes over and what it calls.
+
+    A helper, a number or a class that was defined anew changes it; of a reader's own module, any change to its file;
+    of what is installed, nothing but its name. What cannot be told is never the same twice. `known` has, by id, what
+    was asked before.
     """
-    if hasattr(thing, "tolist") and not isinstance(thing, type):  # repr leaves out most of a long array
-        return type(thing).__name__, thing.tolist()
-    if isinstance(thing, type) and thing.__module__ == "__main__":  # of a notebook: it may be defined anew
-        methods = [(name, f) for name, f in sorted(vars(thing).items()) if hasattr(f, "__code__")]
-        return thing.__name__, [(name, fingerprint(f, _seen)) for name, f in methods]
-    if not callable(thing) or isinstance(thing, type) or not hasattr(thing, "__code__"):
+    seen = {} if _seen is None else _seen
+    if type(thing) in PLAIN:
         return repr(thing)
-    if id(thing) in _seen:
-        return "again"
-    seen = _seen | {id(thing)}
-    around = [cell.cell_contents for cell in thing.__closure__ or ()]
-    called = [thing.__globals__.get(name) for name in _names(thing.__code__)]
-    defaults = [*(thing.__defaults__ or ()), *(thing.__kwdefaults__ or {}).values()]
-    own = getattr(getattr(thing, "__self__", None), "__dict__", None)  # of a method
-    parts = [*around, *defaults, *([own] if own else []), *(f for f in called if not _is_module(f))]
-    return _plain(thing.__code__), [fingerprint(part, seen) for part in parts]
+    if id(thing) in known:
+        return known[id(thing)]
+    if id(thing) in seen:
+        return "again", seen[id(thing)][0]
+    seen[id(thing)] = len(seen), thing  # held, so that no other thing gets its id
+
+    def of(*parts):
+        return [fingerprint(part, known, seen) for part in parts]
+
+    kind = installed(type(thing)) or of(type(thing))
+    if hasattr(type(thing), "fingerprint"):
+        return kind, thing.fingerprint()
+    if isinstance(thing, Mapping):
+        return kind, [of(*item) for item in thing.items()]
+    if isinstance(thing, list | tuple):
+        return kind, of(*thing)
+    if isinstance(thing, set | frozenset):
+        return kind, sorted(map(repr, of(*thing)))
+    if isinstance(thing, ModuleType):
+        return thing.__name__, _text(thing) if _own(thing) else ""
+    if isinstance(thing, partial):
+        return kind, of(thing.func, thing.args, thing.keywords)
+    if isinstance(thing, MethodType):
+        return kind, of(thing.__func__, thing.__self__)
+    if isinstance(thing, type) or hasattr(thing, "__code__"):
+        return installed(thing) or (_class if isinstance(thing, type) else _function)(thing, of)
+    if is_dataclass(thing):
+        return kind, of(*(getattr(thing, field.name) for field in fields(thing)))
+    if not isinstance(kind, str) and hasattr(thing, "__dict__"):
+        return kind, of(vars(thing))
+    try:
+        return kind, hashlib.blake2b(pickle.dumps(thing)).hexdigest()
+    except Exception:
+        return kind, uuid4().hex
 
 
-def _is_module(thing: Any) -> bool:
-    return thing is None or hasattr(thing, "__path__") or hasattr(thing, "__file__")
+def installed(thing: Any) -> str:
+    """The name by which a function or class is imported from Python, this package or another; else nothing."""
+    module, path = sys.modules.get(getattr(thing, "__module__", None) or ""), getattr(thing, "__qualname__", "")
+    found: Any = module
+    for name in path.split("."):
+        found = getattr(found, name, None)
+    return f"{thing.__module__}.{path}" if found is thing and not _own(module) else ""
 
 
-def _names(body: CodeType) -> list[str]:
-    inner = [name for const in body.co_consts if isinstance(const, CodeType) for name in _names(const)]
-    return sorted({*body.co_names, *inner})
+def _function(f: Any, of: Any) -> Any:
+    called = [f.__globals__[name] for name in _globals(f.__code__) if name in f.__globals__]
+    around = [cell.cell_contents for cell in f.__closure__ or () if cell != CellType()]  # not what is still to come
+    return _plain(f.__code__), of(around, f.__defaults__, f.__kwdefaults__, called)
+
+
+def _class(kind: type, of: Any) -> Any:
+    body = {name: value for name, value in vars(kind).items() if name not in ("__dict__", "__weakref__", "__doc__")}
+    body = {name: getattr(value, "fget", None) or getattr(value, "__func__", value) for name, value in body.items()}
+    return kind.__name__, of(kind.__bases__, body)
+
+
+def _own(module: ModuleType) -> bool:
+    """Whether a reader wrote this module: a notebook, or a file that was not installed."""
+    root, file = module.__name__.partition(".")[0], getattr(module, "__file__", None)
+    if root == "__main__":
+        return True
+    known = root == "lntutor" or root in sys.stdlib_module_names or file is None
+    return not known and not {"site-packages", "dist-packages"} & set(Path(file).parts)
+
+
+def _text(module: ModuleType) -> str:
+    file = getattr(module, "__file__", None)  # a notebook has none
+    return hashlib.blake2b(Path(file).read_bytes()).hexdigest() if file and Path(file).is_file() else uuid4().hex
+
+
+def _globals(body: CodeType) -> list[str]:
+    """The names outside it that code reads."""
+    own = {step.argval for step in dis.get_instructions(body) if step.opname in ("LOAD_GLOBAL", "LOAD_NAME")}
+    inner = [name for const in body.co_consts if isinstance(const, CodeType) for name in _globals(const)]
+    return sorted({*own, *inner})
 
 
 def _plain(body: CodeType) -> tuple:
-    consts = [_plain(const) if isinstance(const, CodeType) else repr(const) for const in body.co_consts]
-    return body.co_code.hex(), consts, body.co_names
+    return body.co_code.hex(), body.co_exceptiontable.hex(), [_const(const) for const in body.co_consts], body.co_names
+
+
+def _const(const: Any) -> Any:
+    if isinstance(const, CodeType):
+        return _plain(const)
+    return sorted(map(repr, const)) if isinstance(const, frozenset) else repr(const)  # a set has no order of its own

@@ -225,6 +225,13 @@ def test_the_curvature_example_in_the_readme_prints_what_it_says():
     assert found == pytest.approx(said, rel=1e-2)
 
 
+def test_the_sweep_example_in_the_readme_prints_what_it_says():
+    """Oracle: running it; to a hundredth, for float32 may round otherwise elsewhere."""
+    said, found = ([float(value) for value in re.findall(r"\d+\.\d+", text)] for text in example_under("Sweeps"))
+    assert len(said) == 6
+    assert found == pytest.approx(said, abs=0.011)
+
+
 def test_the_first_notebook_shows_the_example_of_the_readme():
     """Oracle: the README."""
     cells = json.loads(NOTEBOOKS[0].read_text(encoding="utf-8"))["cells"]
