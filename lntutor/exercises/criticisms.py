@@ -350,8 +350,9 @@ CONVINCING = Exercise(
     name="convincing",
     kind="text",
     reference=("a", "(a)"),
-    shows="It forbids something: the layer must be enough by itself, and nothing else must be. An explanation that "
-    "could have failed such a test and did not deserves trust; the measurement says which of the two happened here.",
+    shows="It forbids something: the layer must be enough by itself, and all the rest together must not be. An "
+    "explanation that could have failed such a test and did not deserves trust; the measurement says which of the two "
+    "happened here.",
     hint="Hint 1 asks of each outcome what else would lead to it; Hint 2 names the one that leaves least room.",
     mistakes=(
         Mistake(
