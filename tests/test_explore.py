@@ -1,5 +1,7 @@
 """Explorers in process: every control through its whole range; the picture is the measurement called directly."""
 
+import subprocess
+import sys
 import threading
 import time
 
@@ -425,3 +427,19 @@ def test_every_control_has_a_name_a_tooltip_and_at_most_five_stand_above_the_fol
             assert control.description
             assert control.tooltip
         assert np.all([button.tooltip for button in e.buttons.values()])
+
+
+def test_python_ends_in_peace_while_explorers_compute():
+    """Oracle: the exit code of a process; torch aborts one that cuts off a thread of its own."""
+    code = """
+import time
+from lntutor import explore
+training = explore.TrainingExplorer(depth=2, width=64, steps=2000)
+training.run()
+several = [explore.GradientExplorer("with LN and skip", seeds=5) for _ in range(3)]
+while training._progress is None or not any(e._lock.locked() for e in several):
+    time.sleep(0.01)
+time.sleep(0.4)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stderr) == (0, "")

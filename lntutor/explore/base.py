@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import atexit
 import html
 import os
 import threading
 import time
+import weakref
 from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any, ClassVar
@@ -23,7 +25,19 @@ QUICK = 0.25  # if a step takes no more than so many seconds
 REMEMBERED = 64  # states whose tables are kept, the last shown longest
 MOST_PINS = 4
 ROWS = 400  # of a table, shown at most
+LAST = 5.0  # seconds that Python's end waits for a thread that still computes
 STRICT = "LNTUTOR_STRICT"  # set in tests: an unexpected error in a callback is raised again
+
+_ALL: weakref.WeakSet[Explorer] = weakref.WeakSet()
+_ENDING = threading.Event()
+
+
+@atexit.register
+def _end_all() -> None:
+    """Have no thread in the middle of a product when Python ends: torch would abort the process."""
+    _ENDING.set()
+    for explorer in list(_ALL):
+        explorer.end()
 
 
 class Moved(Exception):
@@ -46,6 +60,7 @@ class Explorer(w.VBox):
     def __init__(self, preset: str | None = None, **state):
         self._lock, self._dirty = threading.Lock(), threading.Event()
         self._timers: list[threading.Timer] = []
+        _ALL.add(self)
         self._known: OrderedDict[tuple, Any] = OrderedDict()
         self._next: dict[str, Any] = {}  # what the moving slider would be set to next
         self._ahead: dict[str, Any] | None = None  # the state that is being measured ahead
@@ -200,10 +215,20 @@ class Explorer(w.VBox):
             self._next = {} if step is None else {name: step}
             self.refresh()
 
+    def end(self) -> None:
+        """Start nothing more, and wait a moment for what is being drawn."""
+        self._cancel_timers()
+        self._dirty.set()  # who draws all seeds gives way
+        for timer in self._timers:
+            timer.join(LAST)
+
     def _later(self) -> None:
         self._cancel_timers()
-        self._timers = [threading.Timer(SOON, self.look_ahead), threading.Timer(PAUSE, self.settle)]
-        for timer in self._timers:
+        if _ENDING.is_set():
+            return
+        timers = [threading.Timer(SOON, self.look_ahead), threading.Timer(PAUSE, self.settle)]
+        self._timers = [timer for timer in self._timers if timer.is_alive()] + timers
+        for timer in timers:
             timer.daemon = True
             timer.start()
 
@@ -231,7 +256,7 @@ class Explorer(w.VBox):
 
     def _work(self, quick: bool) -> None:
         """Draw until nothing has moved since. Whoever holds the lock draws for the others, so the last state wins."""
-        while self._dirty.is_set():
+        while self._dirty.is_set() and not _ENDING.is_set():
             if not self._lock.acquire(blocking=False):
                 return
             try:

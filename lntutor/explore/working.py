@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
 import html
 import threading
 import time
@@ -13,7 +12,7 @@ from typing import Any, ClassVar
 import ipywidgets as w
 
 from lntutor.explore import controls as c
-from lntutor.explore.base import Explorer
+from lntutor.explore.base import LAST, Explorer
 from lntutor.explore.runs import duration
 
 REDRAW = 0.22  # seconds between two pictures of work under way
@@ -31,14 +30,6 @@ STYLE = """<style>
 
 TURN = threading.Lock()  # one long work at a time in a kernel
 _UNDER_WAY: weakref.WeakSet[WorkingExplorer] = weakref.WeakSet()
-
-
-@atexit.register
-def _stop_all() -> None:
-    """Have no thread in the middle of a step when the kernel ends."""
-    for explorer in list(_UNDER_WAY):
-        explorer.stop()
-        explorer._worker.join(2)
 
 
 class WorkingExplorer(Explorer):
@@ -149,6 +140,13 @@ class WorkingExplorer(Explorer):
         """Stop, and take the explorer from the page."""
         self.stop()
         super().close()
+
+    def end(self) -> None:
+        """Stop, and wait a moment for the step that is under way."""
+        self.stop()
+        if self._worker.ident is not None:
+            self._worker.join(LAST)
+        super().end()
 
     def _on_screen(self) -> list:
         live = self._live
