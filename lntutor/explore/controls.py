@@ -28,8 +28,8 @@ def one_thread() -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def named(control: w.ValueWidget, name: str, tooltip: str, width: str = "270px") -> w.ValueWidget:
-    """A control with its name in front and a tooltip."""
+def named(control: w.ValueWidget, name: str, tooltip: str, width: str = "266px") -> w.ValueWidget:
+    """A control with its name in front and a tooltip; with its margins it fills a column of 270 pixels."""
     control.description, control.tooltip = name, tooltip
     control.style.description_width = "92px"
     control.layout.width = width
