@@ -19,7 +19,9 @@ from lntutor.spectra import Measured
 from lntutor.training import train
 
 STORED = sorted(FOLDER.glob("*.csv"))
-EXPECTED = {f"{name}_captions" for name in EXPERIMENTS} | {"figure2_multi30k", "figure4_multi30k"}
+EXPECTED = {f"{name}_captions" for name in EXPERIMENTS} | {
+    f"{name}_multi30k" for name in ("figure2", "figure4", "hessian")
+}
 
 
 def test_every_experiment_has_its_table():
