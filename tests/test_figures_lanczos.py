@@ -4,10 +4,11 @@ from itertools import product
 
 import numpy as np
 import pandas as pd
-import plotly.graph_objects as go
 import pytest
 
 from lntutor import figures
+from tests import pictures
+from tests.pictures import title, trace
 
 SURFACES = {"bowl: 8 and 1": (8, 1), "saddle": (8, -1)}
 
@@ -60,32 +61,17 @@ EVERY = [
 ]
 
 
-def trace(fig, uid):
-    return next(t for t in fig.data if t.uid == uid)
-
-
-def title(fig):
-    return fig.layout.title.text.replace("<br>", " ")
-
-
 @pytest.mark.parametrize("lecture", [False, True])
 @pytest.mark.parametrize("make", EVERY)
 def test_every_figure_is_one_that_plotly_accepts_and_has_words(make, lecture):
     """Oracle: plotly's own validation; title and note stand in the text alternative."""
-    fig = make(lecture=lecture, note="At this size.")
-    go.Figure(fig.to_dict())
-    alt = figures.alt_text(fig)
-    assert len(alt) > 80
-    assert "At this size." in alt
-    assert len({t.uid for t in fig.data}) == len(fig.data)
+    pictures.accepted(make, lecture)
 
 
 @pytest.mark.parametrize("make", [figures.ritz_values, figures.block_map, figures.curvature_over_training])
 def test_an_empty_table_is_said_in_a_sentence(make):
     """Oracle: the sentence stands in the picture and in its text alternative."""
-    fig = make(pd.DataFrame())
-    assert not fig.data
-    assert figures.alt_text(fig).startswith("There ")
+    pictures.empty(make)
 
 
 def test_a_path_is_drawn_over_its_own_surface():

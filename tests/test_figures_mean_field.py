@@ -4,12 +4,13 @@ from itertools import product
 
 import numpy as np
 import pandas as pd
-import plotly.graph_objects as go
 import pytest
 
 from lntutor import figures
 from lntutor.boundedness import least_delta
 from lntutor.theory import theorem_probability
+from tests import pictures
+from tests.pictures import title, trace
 
 
 def gradients(along="depth", values=(1, 2, 4, 8), seeds=3, noise=0.05):
@@ -42,26 +43,11 @@ EVERY = [
 ]
 
 
-def trace(fig, uid):
-    return next(t for t in fig.data if t.uid == uid)
-
-
-def title(fig):
-    return fig.layout.title.text.replace("<br>", " ")
-
-
 @pytest.mark.parametrize("lecture", [False, True])
 @pytest.mark.parametrize("make", EVERY)
 def test_every_figure_is_one_that_plotly_accepts_and_has_words(make, lecture):
     """Oracle: plotly's own validation; title and note stand in the text alternative."""
-    fig = make(lecture=lecture, note="At this size.")
-    go.Figure(fig.to_dict())
-    alt = figures.alt_text(fig)
-    assert len(alt) > 80
-    assert "At this size." in alt
-    assert title(fig).replace("&amp;", "&").rstrip(".") in alt
-    assert "$" not in fig.to_json()
-    assert len({t.uid for t in fig.data}) == len(fig.data)
+    pictures.accepted(make, lecture)
 
 
 def test_the_theorems_marks_are_the_means_and_its_slopes_those_of_numpy():
