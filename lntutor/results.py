@@ -19,8 +19,8 @@ from lntutor import store
 from lntutor.comparison import Case, compare, finals, gradients
 from lntutor.config import ModelConfig, TrainConfig, choice
 from lntutor.corpus import Corpus, load_corpus
-from lntutor.placements import Placement, each, final_norm
-from lntutor.spectra import SPECTRA
+from lntutor.placements import PLACEMENTS, Placement, each, final_norm
+from lntutor.spectra import SIX, SPECTRA
 from lntutor.training import Run
 
 FOLDER = Path(__file__).resolve().parent.parent / "data" / "results"
@@ -138,6 +138,13 @@ def transplant_deep() -> dict[str, Case]:
     return transplanted(SMALL.with_(depth=6), QUICK.with_(lr=2e-3, warmup=200, steps=400))
 
 
+def rates() -> dict[str, Case]:
+    """Which rates every placement bears without warm-up: the 6-6 model whose spectra are stored."""
+    lrs = (1e-3, 2e-3, 4e-3, 8e-3, 1.6e-2, 3.2e-2)
+    models = [SIX.with_(placement=key) for key in PLACEMENTS]
+    return _cases(*((m, QUICK.with_(lr=lr, steps=200, validate_every=200)) for m in models for lr in lrs))
+
+
 def validations(runs: dict[str, list[Run]]) -> pd.DataFrame:
     """One row a validation: what `finals` says of the run, the step and its validation loss."""
     ends = finals(runs).drop(columns=["val_loss", "steps"])
@@ -189,6 +196,7 @@ EXPERIMENTS = {
     "layers": Experiment(layers, pairs=0, table=by_layer),
     "transplant": Experiment(transplant, seeds=4, pairs=0),
     "transplant_deep": Experiment(transplant_deep, pairs=0),
+    "rates": Experiment(rates, pairs=0),
     **SPECTRA,
 }
 

@@ -15,12 +15,14 @@ from lntutor.config import ModelConfig, TrainConfig
 from lntutor.corpus import Corpus
 from lntutor.curvature import by_length, ends, hessian_blocks, hessian_spectrum
 from lntutor.optimizers import BETAS, learning_rate
+from lntutor.placements import PLACEMENTS
 from lntutor.sweeps import sweep
 from lntutor.training import Trainer
 
 SIX = ModelConfig("post", depth=6, width=32, heads=4, ffn=128)  # the talk's 6-6 and Xavier, as wide as two cores bear
 PAIRS, PRODUCTS = 1000, 30  # of a spectrum
 BLOCK_PAIRS, BLOCK_PRODUCTS = 60, 8
+END_PAIRS, END_PRODUCTS = 200, 20  # where only the ends are wanted
 LOOK_PAIRS, LOOK_PRODUCTS = 60, 12  # along training
 SEEN_AFTER = (0, 1, 10, 50, 100, 300)  # steps of a training run after which its curvature is taken
 
@@ -55,6 +57,14 @@ def blocks(text: Corpus, placement: str, seed: int) -> pd.DataFrame:
     """Which layer and matrix the curvature is in: both ends of the spectrum of every block of the Hessian."""
     how = {"pairs": BLOCK_PAIRS, "steps": BLOCK_PRODUCTS, "seed": seed}
     return hessian_blocks(SIX.with_(placement=placement), text, progress=False, **how)
+
+
+def curvatures(text: Corpus, placement: str, kind: str, seed: int) -> pd.DataFrame:
+    """Both ends of the Hessian's spectrum at initialisation, and its root mean square, of every placement."""
+    how = {"pairs": END_PAIRS, "steps": END_PRODUCTS, "seed": seed, "kind": kind}
+    s = hessian_spectrum(SIX.with_(placement=placement), text, progress=False, **how)
+    found = {"lambda_max": s.lambda_max, "error": s.lambda_max_error, "lambda_min": s.lambda_min, "rms": s.rms}
+    return pd.DataFrame([found])
 
 
 def along_training(
@@ -106,6 +116,11 @@ SPECTRA = {
         blocks,
         {"placement": ("post", "pre"), "seed": range(3)},
         f"{_SIX_SIX}; first {BLOCK_PAIRS} validation pairs; {BLOCK_PRODUCTS} products a block; 3 seeds",
+    ),
+    "curvatures": Measured(
+        curvatures,
+        {"placement": tuple(PLACEMENTS), "kind": ("hessian", "relative"), "seed": range(3)},
+        f"{_SIX_SIX}; first {END_PAIRS} validation pairs; {END_PRODUCTS} products of one probe; 3 seeds",
     ),
     "sharpness": Measured(
         sharpness,
