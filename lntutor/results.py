@@ -21,6 +21,7 @@ from lntutor.config import ModelConfig, TrainConfig, choice
 from lntutor.corpus import Corpus, load_corpus
 from lntutor.placements import PLACEMENTS, Placement, each, final_norm
 from lntutor.spectra import SIX, SPECTRA
+from lntutor.trained import TRAINED
 from lntutor.training import Run
 
 FOLDER = Path(__file__).resolve().parent.parent / "data" / "results"
@@ -145,6 +146,12 @@ def rates() -> dict[str, Case]:
     return _cases(*((m, QUICK.with_(lr=lr, steps=200, validate_every=200)) for m in models for lr in lrs))
 
 
+def deep() -> dict[str, Case]:
+    """Eighteen layers a side, every placement, with warm-up: which of them train at all?"""
+    how = QUICK.with_(lr=2e-3, warmup=100, steps=200)
+    return _cases(*((SIX.with_(placement=key, depth=18), how) for key in PLACEMENTS))
+
+
 def validations(runs: dict[str, list[Run]]) -> pd.DataFrame:
     """One row a validation: what `finals` says of the run, the step and its validation loss."""
     ends = finals(runs).drop(columns=["val_loss", "steps"])
@@ -197,7 +204,9 @@ EXPERIMENTS = {
     "transplant": Experiment(transplant, seeds=4, pairs=0),
     "transplant_deep": Experiment(transplant_deep, pairs=0),
     "rates": Experiment(rates, pairs=0),
+    "deep": Experiment(deep, pairs=0),
     **SPECTRA,
+    **TRAINED,
 }
 
 
