@@ -143,12 +143,12 @@ def rates() -> dict[str, Case]:
     """Which rates every placement bears without warm-up: the 6-6 model whose spectra are stored."""
     lrs = (1e-3, 2e-3, 4e-3, 8e-3, 1.6e-2, 3.2e-2)
     models = [SIX.with_(placement=key) for key in PLACEMENTS]
-    return _cases(*((m, QUICK.with_(lr=lr, steps=200, validate_every=200)) for m in models for lr in lrs))
+    return _cases(*((m, QUICK.with_(lr=lr, steps=150, validate_every=150)) for m in models for lr in lrs))
 
 
 def deep() -> dict[str, Case]:
     """Eighteen layers a side, every placement, with warm-up: which of them train at all?"""
-    how = QUICK.with_(lr=2e-3, warmup=100, steps=200)
+    how = QUICK.with_(lr=2e-3, warmup=100, steps=150, validate_every=150)
     return _cases(*((SIX.with_(placement=key, depth=18), how) for key in PLACEMENTS))
 
 
