@@ -17,6 +17,7 @@ _HOME = {  # public name → the module that has it, imported when the name is f
     "last_layer_gradients": "measure",
     "token_similarity": "measure",
     "attention_entropy": "measure",
+    "input_share": "measure",
     "predict": "theory",
     "broken_assumptions": "theory",
     "theorem_bound": "theory",

@@ -254,6 +254,18 @@ def token_similarity(
     return _sites(cfg, seeds, inputs, dtype, cosine)
 
 
+def input_share(cfg: ModelConfig, *, seeds=range(3), inputs: Inputs = Inputs(), dtype: str = "float32") -> pd.DataFrame:
+    """cos² between a token and what it was at the input of its side, at every site: how much of the input is left.
+
+    Mean over tokens. Columns as `signal_norms`.
+    """
+
+    def share(x, sequence):
+        return token_mean(F.cosine_similarity(x.double(), sequence.x.double(), dim=-1).square(), sequence.real)
+
+    return _sites(cfg, seeds, inputs, dtype, share)
+
+
 def _needs_pairs(inputs: Inputs) -> None:
     n = inputs.kind.source.shape[1] if isinstance(inputs.kind, Batch) else inputs.tokens
     if n < 2:
