@@ -18,6 +18,7 @@ import numpy as np
 from lntutor.reading import EPS
 
 Array = np.ndarray
+DIGITS = 1e-9  # of the numbers that a difference is made of: where less is left, it may be mostly round-off
 
 
 def kappa(rho: Array) -> Array:
@@ -180,25 +181,62 @@ def through_scores(P: Array, G: Array, Cq: Array, Ck: Array, Cv: Array) -> tuple
     """Gram matrices of the gradients at q and at k, for gradients G at the heads' outputs.
 
     ∂s_i = D_i ∂p_i with D_i = diag p_i − p_iᵀp_i, ∂p_ik = g_i·v_k, and v, k, q independent:
-    E⟨∂q_i, ∂q_j⟩ = G_ij Σ_km [D_i Cv D_j]_km Ck_km and E⟨∂k_k, ∂k_m⟩ = Σ_ij G_ij Cq_ij [D_i Cv D_j]_km, where
+    E⟨∂q_i, ∂q_j⟩ = G_ij Σ_km [D_i Cv D_j]_km Ck_km and E⟨∂k_k, ∂k_m⟩ = Σ_ij G_ij Cq_ij [D_i Cv D_j]_km. By sums where
+    enough digits are left of their difference, else by roots: a saturated softmax, or tokens that are nearly one,
+    leave next to nothing of large numbers.
+    """
+    P = P / P.sum(-1, keepdims=True)  # measured in float32, and D_i·1 = 0 is what all this rests on
+    to_q, to_k, left = scores_by_sums(P, G, Cq, Ck, Cv)
+    if left < DIGITS:
+        to_q, to_k = scores_by_roots(P, G, Cq, centred(Ck), centred(Cv))
+    return to_q.mean(-3), to_k.mean(-3)
+
+
+def scores_by_sums(P: Array, G: Array, Cq: Array, Ck: Array, Cv: Array) -> tuple[Array, Array, float]:
+    """The same for every head, and the least share that a difference leaves of what it is the difference of.
+
     [D_i Cv D_j]_km = p_ik p_jm (Cv_km − a_im − a_jk + e_ij), a = P Cv, e = P Cv Pᵀ.
     """
     G, Cq, Ck, Cv = (A[..., None, :, :] for A in (G, Cq, Ck, Cv))
     a, b = P @ Cv, P @ Ck
     e = a @ P.mT
     half = (a * b) @ P.mT
-    to_q = G * difference(P @ (Cv * Ck) @ P.mT + e * (b @ P.mT), half + half.mT)
+    M, left_q = difference(P @ (Cv * Ck) @ P.mT + e * (b @ P.mT), half + half.mT)
     B = G * Cq
     half = P.mT @ (a * (B @ P))
-    to_k = difference(Cv * (P.mT @ B @ P) + P.mT @ (B * e) @ P, half + half.mT)
-    return to_q.mean(-3), to_k.mean(-3)
+    to_k, left_k = difference(Cv * (P.mT @ B @ P) + P.mT @ (B * e) @ P, half + half.mT)
+    return G * M, to_k, min(left_q, left_k)
 
 
-def difference(a: Array, b: Array) -> Array:
-    """a − b, and 0 where that is round-off: a saturated softmax passes no gradient, however large its scores are."""
-    result = a - b
-    scale = np.abs(a).max((-2, -1), keepdims=True) + np.abs(b).max((-2, -1), keepdims=True)
-    return np.where(np.abs(result) < 1e-12 * scale, 0.0, result)
+def scores_by_roots(P: Array, G: Array, Cq: Array, Ck: Array, Cv: Array) -> tuple[Array, Array]:
+    """The same as products of a matrix with itself: slower, and never less than nothing.
+
+    With Cv = VVᵀ, W_i = D_i V = diag p_i (V − 1 p_i V); with Ck = KKᵀ, Σ_km [W_i W_jᵀ]_km Ck_km = ⟨KᵀW_i, KᵀW_j⟩; and
+    with G∘Cq = LLᵀ, the sum over i and j is that of squares.
+    """
+    V, K, L = (root(A)[..., None, :, :] for A in (Cv, Ck, G * Cq))
+    W = P[..., None] * (V[..., None, :, :] - (P @ V)[..., None, :])  # (…, H, n, m, r)
+    U = (K.mT[..., None, :, :] @ W).reshape(*W.shape[:-2], -1)  # (…, H, n, s·r)
+    S = (L.mT @ W.reshape(*W.shape[:-2], -1)).reshape(*W.shape[:-3], -1, *W.shape[-2:])  # (…, H, c, m, r)
+    return G[..., None, :, :] * (U @ U.mT), (S @ S.mT).sum(-3)
+
+
+def difference(a: Array, b: Array) -> tuple[Array, float]:
+    """a − b, and the least share that an entry of its diagonal is of the two; exact zeros, of a one-hot p, are fine."""
+    result, size = a - b, diagonal(a) + diagonal(b)
+    share = np.abs(diagonal(result)) / np.where(size > 0, size, 1)
+    return result, float(share.min(initial=1, where=share > 0))
+
+
+def centred(C: Array) -> Array:
+    """C without what all its tokens have in common, which no softmax sees."""
+    return C - C.mean(-1, keepdims=True) - C.mean(-2, keepdims=True) + C.mean((-2, -1), keepdims=True)
+
+
+def root(C: Array) -> Array:
+    """A matrix R with R Rᵀ = C."""
+    values, vectors = np.linalg.eigh(C)
+    return vectors * np.sqrt(np.maximum(values, 0))[..., None, :]
 
 
 def hermite(f: Callable[[Array], Array], size: Array, terms: int) -> tuple[Array, Array, Array, Array]:
