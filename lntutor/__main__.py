@@ -13,6 +13,7 @@ COMMANDS = {
     "data": ("list the corpora and where they are, or get one", "lntutor.download"),
     "sweep": ("measure or train a grid of settings, into one table", "lntutor.sweeps"),
     "results": ("make the stored tables in data/results again", "lntutor.results"),
+    "claims": ("run the lessons and write the claims ledger again", "lntutor.ledger"),
 }
 
 

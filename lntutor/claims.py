@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from difflib import get_close_matches
 from html import escape
@@ -11,10 +12,15 @@ import pandas as pd
 
 from lntutor.notes import NOTES
 
-VERDICTS = ("holds", "holds at this size", "does not hold here", "open")
-NOT_YET = "not measured yet"
+VERDICTS = ("holds", "holds at this size", "does not hold here", "open", "out of reach")  # the last: on a CPU
+PLURAL = {"holds": "hold", "holds at this size": "hold at this size", "does not hold here": "do not hold here"}
+NOT_YET, NOT_RUN = "not measured yet", "not run"
 NO_GUESS = "no guess"
 COLUMNS = ["claim", "source", "your guess", "measured", "spread", "verdict"]
+SHARES = {"claim": 27, "source": 13, "your guess": 9, "measured": 26, "spread": 13, "verdict": 9, "your run": 9}
+CELL = "text-align:left;vertical-align:top;padding:4px 6px;white-space:normal;overflow-wrap:break-word"
+FILE = "claims.csv"  # in data/results: the whole ledger, written by `python -m lntutor claims`
+STORED = ["key", "notebook", "source", "where", "claim", "measured", "spread", "verdict", "command"]
 
 
 # The claims ----------------------------------------------------------------------------------------------------
@@ -193,11 +199,14 @@ CLAIMS = {key: Claim(key, source, where, words, notebook) for key, source, where
 # Measurements --------------------------------------------------------------------------------------------------
 
 
-def record(key: str, measured, *, verdict: str, spread=None, guess=None, size: str = "") -> None:
+def record(
+    key: str, measured, *, verdict: str, spread=None, guess=None, size: str = "", tables: Iterable[str] = ()
+) -> None:
     """Fill a row of the ledger: words, a number, or an array over seeds, which becomes mean ± standard deviation.
 
     The guess is the one stored by the `Predict` of the same name, unless another is given (`guess_of(name)` has
-    those of other questions). `size` says at which size it was measured.
+    those of other questions). `size` says at which size it was measured, `tables` on which stored tables it rests:
+    "warmup" on captions, "figure2_multi30k" on another text. What is out of reach says in words what it would need.
     """
     if key not in CLAIMS:
         near = get_close_matches(str(key), CLAIMS, 3, 0.4) or list(CLAIMS)[:3]
@@ -206,6 +215,8 @@ def record(key: str, measured, *, verdict: str, spread=None, guess=None, size: s
         )
     if verdict not in VERDICTS:
         raise ValueError(f"The verdict on {key} must be one of {', '.join(map(repr, VERDICTS))}, got {verdict!r}.")
+    if verdict == "out of reach" and not isinstance(measured, str):
+        raise ValueError(f"{key} is out of reach: say in words what measuring it would need, got {measured!r}.")
     words, computed = _in_words(key, measured)
     entry = {
         "measured": f"{words} ({size})" if size else words,
@@ -214,7 +225,24 @@ def record(key: str, measured, *, verdict: str, spread=None, guess=None, size: s
     }
     if guess is not None:
         entry["guess"] = _number(guess) if _is_number(guess) else str(guess)
+    if tables:
+        entry["tables"] = _files(key, tables)
     NOTES.put("records", key, entry)
+
+
+def _files(key: str, tables: Iterable[str]) -> list[str]:
+    """Names of stored tables as those of their files, with the text: "warmup" is "warmup_captions"."""
+    from lntutor import results  # only now: it needs torch, which the ledger does without
+
+    stored = results.stems()
+    files = []
+    for name in [tables] if isinstance(tables, str) else tables:
+        file = next((stem for stem in (name, f"{name}_{results.CORPORA[0]}") if stem in stored), None)
+        if file is None:
+            near = get_close_matches(str(name), stored, 3, 0.4) or stored
+            raise ValueError(f"data/results has no table {name!r} for {key} to rest on. Near it are {', '.join(near)}.")
+        files.append(file)
+    return files
 
 
 def _in_words(key: str, measured) -> tuple[str, str]:
@@ -275,6 +303,20 @@ def _notebook(notebook: str | int | None) -> str | None:
     return number
 
 
+def stored() -> pd.DataFrame:
+    """What `python -m lntutor claims` stored, one row a claim, by key: STORED; `attrs` has the lines at its head."""
+    from lntutor import results
+
+    path, again = results.FOLDER / FILE, "`python -m lntutor claims` runs the lessons and writes it, in ten minutes"
+    if not path.is_file():
+        raise ValueError(f"There is no data/results/{FILE}: {again}.")
+    try:
+        table = results.load(path, dtype=str, keep_default_na=False)
+        return table[STORED].set_index("key")
+    except (ValueError, KeyError):  # half a merge, say
+        raise ValueError(f"data/results/{FILE} is not a table with the columns {', '.join(STORED)}: {again}.") from None
+
+
 @dataclass(frozen=True)
 class Ledger:
     """The ledger as a table in the page, with a caption that says how much of it is filled."""
@@ -283,25 +325,42 @@ class Ledger:
     caption: str
 
     def __repr__(self) -> str:
-        rows = [
-            f"{row['claim']} [{row['source']}]\n    your guess: {row['your guess']}; measured: {row['measured']} "
-            f"{row['spread']}".rstrip()
-            + f"; verdict: {row['verdict']}"
-            for _, row in self.table.iterrows()
-        ]
-        return "\n".join([self.caption, *rows])
+        return "\n".join([self.caption, *self._lines()])
+
+    def _lines(self) -> Iterator[str]:
+        for title, part in self._parts():
+            yield from [title] if title else []
+            for _, row in part.iterrows():
+                yield f"{row['claim']} [{row['source']}]"
+                yield "    " + "; ".join(f"{name}: {row[name]}" for name in part.columns[2:] if row[name])
+
+    def _parts(self) -> list[tuple[str, pd.DataFrame]]:
+        """The rows of each notebook under its number; of one notebook alone, without."""
+        parts = list(self.table.groupby([CLAIMS[key].notebook for key in self.table.index]))
+        return [(f"Notebook {number}" if len(parts) > 1 else "", part) for number, part in parts]
 
     def _repr_html_(self) -> str:
-        cell = 'style="text-align:left;vertical-align:top;padding:4px 10px;white-space:normal;max-width:26em"'
-        head = "".join(f'<th scope="col" {cell}>{name}</th>' for name in COLUMNS)
-        body = "".join(
-            f'<tr><th scope="row" {cell[:-1]};font-weight:normal">{escape(claim)}</th>'
-            + "".join(f"<td {cell}>{escape(value)}</td>" for value in rest)
-            + "</tr>"
-            for claim, *rest in self.table.itertuples(index=False)
-        )
-        caption = f'<caption style="text-align:left;padding:4px 10px"><b>{escape(self.caption)}</b></caption>'
-        return f"<table>{caption}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+        columns = list(self.table.columns)
+        total = sum(SHARES[name] for name in columns)
+        widths = "".join(f'<col style="width:{SHARES[name] / total:.1%}">' for name in columns)
+        head = "".join(f'<th scope="col" style="{CELL}">{name}</th>' for name in columns)
+        caption = f'<caption style="text-align:left;padding:4px 6px"><b>{escape(self.caption)}</b></caption>'
+        bodies = "".join(_body(title, part) for title, part in self._parts())
+        style = "table-layout:fixed;width:100%;max-width:80em"
+        top = f"{caption}<colgroup>{widths}</colgroup><thead><tr>{head}</tr></thead>"
+        return f'<table style="{style}">{top}{bodies}</table>'
+
+
+def _body(title: str, part: pd.DataFrame) -> str:
+    """The rows of one notebook, in HTML."""
+    over = f'<tr><th scope="rowgroup" colspan="{len(part.columns)}" style="{CELL}">{title}</th></tr>' if title else ""
+    rows = "".join(
+        f'<tr><th scope="row" style="{CELL};font-weight:normal">{escape(claim)}</th>'
+        + "".join(f'<td style="{CELL}">{escape(value)}</td>' for value in rest)
+        + "</tr>"
+        for claim, *rest in part.itertuples(index=False)
+    )
+    return f"<tbody>{over}{rows}</tbody>"
 
 
 def show_ledger(notebook: str | int | None = None) -> Ledger:
@@ -311,3 +370,24 @@ def show_ledger(notebook: str | int | None = None) -> Ledger:
     which = "of all notebooks" if notebook is None else f"of notebook {_notebook(notebook)}"
     caption = " ".join([f"Claims {which}: {filled} of {len(table)} measured.", NOTES.warning()]).strip()
     return Ledger(table, caption)
+
+
+def whole_ledger() -> Ledger:
+    """Every claim with the measurement that is stored, your guess, and the verdict of your own run of its notebook."""
+    mine, kept = ledger(), stored().reindex(list(CLAIMS))
+    table = mine.assign(
+        measured=kept["measured"].fillna(NOT_YET),
+        spread=kept["spread"].fillna(""),
+        verdict=kept["verdict"].fillna(NOT_YET),
+        **{"your run": mine["verdict"].replace(NOT_YET, NOT_RUN)},
+    )
+    same = table["verdict"] == table["your run"]
+    ran = f"Of these you measured {(table['your run'] != NOT_RUN).sum()}, {same.sum()} with the same verdict."
+    return Ledger(table, " ".join([_counted(table["verdict"]), ran, NOTES.warning()]).strip())
+
+
+def _counted(verdicts: pd.Series) -> str:
+    """How many claims hold, and how many do not, in a sentence."""
+    counts = {verdict: int((verdicts == verdict).sum()) for verdict in (*VERDICTS, NOT_YET)}
+    words = [f"{n} {verdict if n == 1 else PLURAL.get(verdict, verdict)}" for verdict, n in counts.items() if n]
+    return f"{len(verdicts)} claims: {', '.join(words)}."

@@ -11,6 +11,7 @@ import hashlib
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import Path
 
 import pandas as pd
@@ -222,15 +223,25 @@ def read(name: str, corpus: str = "captions") -> pd.DataFrame:
     """A stored table; `table.attrs["made by"]` is the command that made it."""
     path = file_of(name, corpus)
     if name not in EXPERIMENTS or corpus not in CORPORA or not path.is_file():
-        there = ", ".join(sorted(p.stem for p in FOLDER.glob("*.csv"))) or "none"
+        there = ", ".join(stems()) or "none"
         raise ValueError(
             f"There is no stored table {name}_{corpus}; there are {there}. `python -m lntutor results NAME` makes one, "
             f"NAME among {', '.join(EXPERIMENTS)}, on {' or '.join(CORPORA)}"
         )
+    return load(path)
+
+
+def stems() -> list[str]:
+    """The stored tables, as their files are called: NAME_CORPUS; the ledger of claims beside them is not one."""
+    return sorted(path.stem for path in FOLDER.glob("*_*.csv"))
+
+
+def load(path: Path, **how) -> pd.DataFrame:
+    """A table as `write` left it; the lines at its head are in `attrs`, and pandas is told `how` to read the rest."""
     text = path.read_text(encoding="utf-8").split("\n")
-    head = [line[2:] for line in text if line.startswith("# ")]
-    table = pd.read_csv(path, comment="#")
-    table.attrs = {"made by": head[0], "setting": head[1:]}
+    head = [line[2:] for line in takewhile(lambda line: line.startswith("# "), text)]
+    table = pd.read_csv(path, skiprows=len(head), **how)
+    table.attrs = {"made by": head[0] if head else "", "setting": head[1:]}
     return table
 
 

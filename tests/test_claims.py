@@ -1,15 +1,18 @@
 """The claims ledger: every claim has its row, and what is recorded stands in it."""
 
+import re
 import subprocess
 import sys
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from lntutor import claims
 from lntutor import notes as store
-from lntutor.claims import CLAIMS, COLUMNS, NOT_YET, VERDICTS, ledger, record, show_ledger
+from lntutor.claims import CLAIMS, COLUMNS, NOT_YET, VERDICTS, ledger, record, show_ledger, whole_ledger
 from lntutor.notes import Notes
+from lntutor.results import FOLDER
 
 PROMISED = {
     *("attention.variance", "lemma1", "lemma2.post", "lemma2.pre", "lemma3", "theorem1.post", "theorem1.pre"),
@@ -118,6 +121,53 @@ def test_a_record_that_makes_no_sense_is_refused_in_a_sentence(key, measured, ve
     assert set(ledger()["verdict"]) == {NOT_YET}
 
 
+def test_what_is_out_of_reach_says_what_it_would_need():
+    """Oracle: the sentence; a number is not one."""
+    with pytest.raises(ValueError, match=r"lemma1 is out of reach: say in words what measuring it would need, got 3"):
+        record("lemma1", 3, verdict="out of reach")
+    record("lemma1", "needs eight GPUs for a week", verdict="out of reach")
+    assert ledger().loc["lemma1", "verdict"] == "out of reach"
+
+
+@pytest.mark.parametrize(
+    ("tables", "files"),
+    [
+        ("warmup", ["warmup_captions"]),
+        (("hessian", "hessian_multi30k"), ["hessian_captions", "hessian_multi30k"]),
+        (["transplant", "transplant_deep"], ["transplant_captions", "transplant_deep_captions"]),
+        ((), None),
+    ],
+)
+def test_the_tables_on_which_a_measurement_rests_are_kept_with_it(notes, tables, files):
+    """Oracle: the files in data/results."""
+    record("lemma1", 1, verdict="holds", tables=tables)
+    assert notes.get("records", "lemma1").get("tables") == files
+    assert all((FOLDER / f"{name}.csv").is_file() for name in files or ())
+
+
+@pytest.mark.parametrize(
+    ("name", "near"), [("warmpu", "warmup_captions"), ("claims", "captions"), ("warmup_iwslt14", "warmup")]
+)
+def test_a_table_that_is_not_stored_is_refused_in_a_sentence(name, near):
+    """Oracle: the words; nothing is recorded."""
+    with pytest.raises(
+        ValueError, match=f"data/results has no table '{name}' for lemma1 to rest on. Near it are .*{near}"
+    ):
+        record("lemma1", 1, verdict="holds", tables=("warmup", name))
+    assert set(ledger()["verdict"]) == {NOT_YET}
+
+
+def test_the_ledger_itself_does_without_torch():
+    """Oracle: sys.modules of a fresh process that records and shows a claim."""
+    code = (
+        "import sys, types; sys.modules['lntutor'] = package = types.ModuleType('lntutor'); "
+        f"package.__path__ = [{str(FOLDER.parent.parent / 'lntutor')!r}]; "
+        "from lntutor.claims import record, show_ledger; "
+        "record('lemma1', 1, verdict='holds'); repr(show_ledger()); print('torch' in sys.modules)"
+    )
+    assert subprocess.check_output([sys.executable, "-c", code], text=True).strip() == "False"
+
+
 @pytest.mark.parametrize("notebook", ["00", 12, "attention", ""])
 def test_a_notebook_without_claims_is_refused(notebook):
     """Oracle: the sentence lists those that have."""
@@ -136,8 +186,50 @@ def test_the_ledger_is_shown_as_a_table_with_a_caption_and_in_plain_text(verdict
     assert page.count('<th scope="col"') == len(COLUMNS)
     assert "&lt;64&gt;" in page
     assert "<64>" not in page
-    assert f"measured: <64> ± 1; verdict: {verdict}" in repr(shown)
+    assert f"measured: <64>; spread: ± 1; verdict: {verdict}" in repr(shown)
     assert f"0 of {len(CLAIMS) - 3}" not in show_ledger().caption
+
+
+@pytest.fixture
+def three_stored(monkeypatch):
+    """A stored ledger of which three rows are known, and one whose claim is no longer on the list."""
+    rows = {
+        "attention.variance": ("64 <d>", "± 1", "holds"),
+        "lemma1": ("0.5", "", "holds"),
+        "talk.sigma": ("variance d", "", "does not hold here"),
+        "gone": ("x", "", "open"),
+    }
+    table = pd.DataFrame.from_dict(rows, orient="index", columns=["measured", "spread", "verdict"])
+    monkeypatch.setattr(claims, "stored", lambda: table)
+
+
+def test_the_whole_ledger_sets_what_is_stored_beside_your_guess_and_your_run(notes, three_stored):
+    """Oracle: a stored table and a reader's notes whose words are known."""
+    notes.put("guesses", "lemma1", {"guess": 0.5, "words": "0.5 d"})
+    record("lemma1", 0.4, verdict="open")
+    record("talk.sigma", "mine", verdict="does not hold here")
+    table = whole_ledger().table
+    assert list(table.columns) == [*COLUMNS, "your run"]
+    assert list(table.index) == list(CLAIMS)
+    assert list(table.loc["lemma1", "your guess":]) == ["0.5 d", "0.5", "", "holds", "open"]
+    assert list(table.loc["attention.variance", "your guess":]) == ["no guess", "64 <d>", "± 1", "holds", "not run"]
+    assert list(table.loc["lemma3", "measured":]) == [NOT_YET, "", NOT_YET, "not run"]
+    counted = f"{len(CLAIMS)} claims: 2 hold, 1 does not hold here, {len(CLAIMS) - 3} {NOT_YET}."
+    assert whole_ledger().caption == f"{counted} Of these you measured 2, 1 with the same verdict."
+
+
+def test_the_whole_ledger_is_shown_by_notebook_as_a_table_and_in_plain_text(three_stored):
+    """Oracle: the words, escaped in HTML and as they are in text; a heading for each of nine notebooks."""
+    shown = whole_ledger()
+    page, text = shown._repr_html_(), repr(shown)
+    assert page.count("<tbody>") == page.count('<th scope="rowgroup" colspan="7"') == 9
+    assert page.count('<th scope="row"') == len(CLAIMS)
+    assert page.count('<th scope="col"') == page.count("<col ") == 7
+    assert sum(float(width) for width in re.findall(r"width:([\d.]+)%\">", page)) == pytest.approx(100, abs=0.5)
+    assert "64 &lt;d&gt;" in page
+    assert "<d>" not in page
+    assert text.index("Notebook 01") < text.index("measured: 64 <d>; spread: ± 1; verdict: holds; your run: not run")
+    assert text.index("verdict: does not hold here") > text.index("Notebook 02")
 
 
 def test_entries_of_another_version_are_read_as_words(notes):

@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 from nbclient import NotebookClient
 
-from lntutor.claims import CLAIMS
+from lntutor.claims import CLAIMS, stored
+from lntutor.ledger import command
 
 FOLDER = Path(__file__).resolve().parent.parent / "notebooks"
 NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
@@ -22,11 +23,15 @@ SLIDES = {"slide", "subslide", "fragment", "skip", "notes", "-"}
 AFTER = """\
 import json
 
+from lntutor.claims import CLAIMS
 from lntutor.lesson import page, reveal_all
+from lntutor.notes import NOTES
 
 reveal_all()
 pages = {name: reference() for name, reference in page._ON_PAGE.items()}
-print(json.dumps({name: p._result[1] for name, p in sorted(pages.items()) if hasattr(p, "_result")}))
+answers = {name: p._result[1] for name, p in sorted(pages.items()) if hasattr(p, "_result")}
+records = {key: NOTES.get("records", key) for key in CLAIMS if NOTES.get("records", key)}
+print(json.dumps({"answers": answers, "records": records}))
 """  # what a reader finds who runs all cells first and guesses after; run behind the last cell
 WIDGET = "application/vnd.jupyter.widget-view+json"
 
@@ -223,7 +228,7 @@ def test_while_covered_nothing_is_given_away(path):
 @each_notebook
 def test_who_guesses_after_running_all_sees_the_same(path):
     """Oracle: the measurements of a run in which nothing was covered; a name that a later cell reuses would differ."""
-    at_once, later = (measured(run_notebook(path, reveal)) for reveal in (True, False))
+    at_once, later = (found(path, reveal)["answers"] for reveal in (True, False))
     assert at_once
     assert set(later) == set(at_once)
     for name, value in at_once.items():
@@ -233,10 +238,25 @@ def test_who_guesses_after_running_all_sees_the_same(path):
             np.testing.assert_allclose(later[name], value, rtol=1e-4, err_msg=name)
 
 
-def measured(notebook: nbformat.NotebookNode) -> dict:
-    """Prediction → what was measured, as the last cell printed it; one line may come in several pieces."""
-    printed = "".join(output.text for output in notebook.cells[-1].outputs if output.get("name") == "stdout")
-    return json.loads(printed)
+@pytest.mark.notebook
+@pytest.mark.timeout(1800)
+@each_lesson
+def test_a_lesson_comes_to_the_verdicts_that_the_stored_ledger_has(path):
+    """Oracle: data/results/claims.csv, which `python -m lntutor claims` wrote; its commands name the same tables."""
+    rows = stored().query("notebook == @path.stem[:2]")
+    for reveal in (True, False):
+        records = found(path, reveal)["records"]
+        assert {key: entry["verdict"] for key, entry in records.items()} == dict(rows["verdict"])
+        commands = {key: command(path.stem[:2], entry.get("tables", ())) for key, entry in records.items()}
+        assert commands == dict(rows["command"])
+
+
+def found(path: Path, reveal: bool = True) -> dict:
+    """What the last cell printed, in one line that may come in several pieces: prediction → what was measured, and
+    claim → its record.
+    """
+    cell = run_notebook(path, reveal).cells[-1]
+    return json.loads("".join(output.text for output in cell.outputs if output.get("name") == "stdout"))
 
 
 @pytest.mark.notebook

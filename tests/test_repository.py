@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from packaging.requirements import Requirement
 
 import lntutor
 
@@ -63,6 +64,18 @@ def test_environment_yml_has_the_versions_of_requirements_txt():
     *conda, pip = environment["dependencies"]
     assert conda == ["python=3.11", "pip"]
     assert pip["pip"] == [*requirement_lines("requirements.txt"), "-e ."]
+
+
+def test_what_runs_the_lessons_comes_with_what_students_install():
+    """Oracle: the installed packages' own lists of what they need, from requirements.txt on, without extras."""
+    waiting, found = [line.partition("==")[0] for line in requirement_lines("requirements.txt")], set()
+    while waiting:
+        name = waiting.pop()
+        if name not in found:
+            found.add(name)
+            needs = map(Requirement, metadata.requires(name) or [])
+            waiting += [need.name for need in needs if not need.marker or need.marker.evaluate({"extra": ""})]
+    assert found >= {"nbclient", "nbformat"}
 
 
 def test_pyproject_takes_its_dependencies_from_requirements_txt():
