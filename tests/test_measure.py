@@ -135,6 +135,17 @@ def test_signal_and_backward_norms_equal_hooks_on_a_plain_pass(cfg, fed):
         assert b.value == pytest.approx((g**2).sum(-1).mean(), rel=1e-9, abs=1e-30)
 
 
+def test_what_is_left_of_the_input_is_a_squared_cosine():
+    """Oracle: a stream that is the sum of its input and independent branches of size 1: 1/(1 + 2l) at one token."""
+    cfg, one = ln.ModelConfig.theorem("peri", depth=4, width=512), ln.Inputs(tokens=1)
+    table = ln.input_share(cfg, seeds=range(20), inputs=one)
+    left = table[table["site"] == "out"].groupby("layer")["value"].mean()
+    np.testing.assert_allclose(left, [1 / (1 + 2 * l) for l in range(1, 5)], rtol=0.1)
+    assert table[table["site"] == "in"]["value"].to_numpy() == pytest.approx(1)
+    final, out = (table[(table["site"] == site) & (table["layer"] == 4)]["value"] for site in ("final", "out"))
+    np.testing.assert_allclose(final, out, rtol=0.05)  # a norm moves the mean only
+
+
 def test_token_similarity_is_the_mean_cosine_of_pairs():
     """Oracle: every pair by hand, in numpy."""
     fed = ln.Inputs(tokens=5, batch=2)
@@ -170,6 +181,7 @@ def test_attention_entropy_is_that_of_the_weights_and_uniform_is_the_most():
         (lambda: ln.signal_norms(SMALL), SITES),
         (lambda: ln.backward_norms(SMALL), SITES),
         (lambda: ln.token_similarity(SMALL), SITES),
+        (lambda: ln.input_share(SMALL), SITES),
         (lambda: ln.gradient_norms(SMALL), GRADIENTS),
         (lambda: ln.last_layer_gradients(SMALL, [1, 2]), GRADIENTS),
         (lambda: ln.attention_entropy(SMALL), [*GRADIENTS[:6], "head", "seed", "value", "uniform"]),
@@ -183,6 +195,7 @@ def test_attention_entropy_is_that_of_the_weights_and_uniform_is_the_most():
         "signal",
         "backward",
         "similarity",
+        "input share",
         "gradient",
         "last",
         "entropy",

@@ -276,6 +276,49 @@ def test_gradients_through_scores_equal_autograd_on_random_heads():
         assert (np.abs(gram.mean(0).numpy() - predicted) < error.numpy()).all()
 
 
+@pytest.mark.parametrize("case", ["as they come", "nearly one-hot", "tokens nearly alike", "both"])
+def test_gradients_through_scores_survive_cancellation(case):
+    """Oracle: D_i Cv D_j written out in 80-bit numbers, about the tokens' mean; the softmax sees differences only.
+
+    A tenth of a per cent: what is left of the inputs' own 16 digits after the common part is taken away.
+    """
+    random, n = np.random.default_rng(0), 6
+    sharp, alike = case in ("nearly one-hot", "both"), case in ("tokens nearly alike", "both")
+    P = np.exp(random.standard_normal((1, 1, 2, n, n)) * (25 if sharp else 1))
+    P /= P.sum(-1, keepdims=True)
+
+    def covariance(common):
+        A = random.standard_normal((1, 1, n, 2 * n)) * (1e-5 if common else 1)
+        return A @ A.mT + (100.0 if common else 0.0)
+
+    G, Cq, Ck, Cv = covariance(False), covariance(False), covariance(alike), covariance(alike)
+    got = streams.through_scores(P, G, Cq, Ck, Cv)
+    P, G, Cq, Ck, Cv = (A.astype(np.longdouble) for A in (P / P.sum(-1, keepdims=True), G, Cq, Ck, Cv))
+    centre = np.eye(n) - np.ones((n, n)) / n
+    Ck, Cv = centre @ Ck @ centre, centre @ Cv @ centre
+    D = np.einsum("...ik,kl->...ikl", P, np.eye(n)) - P[..., :, None] * P[..., None, :]
+    T = np.einsum("...ika,...ab,...jbm->...ijkm", D, np.broadcast_to(Cv[..., None, :, :], P.shape), D)
+    to_q = (
+        G[..., None, :, :] * np.einsum("...ijkm,...km->...ij", T, np.broadcast_to(Ck[..., None, :, :], P.shape))
+    ).mean(-3)
+    to_k = np.einsum("...ij,...ijkm->...km", np.broadcast_to((G * Cq)[..., None, :, :], P.shape), T).mean(-3)
+    for ours, theirs in zip(got, (to_q, to_k), strict=True):
+        np.testing.assert_allclose(ours, theirs.astype(float), atol=1e-3 * float(np.abs(theirs).max()), rtol=0)
+
+
+@pytest.mark.parametrize("key", ["res_post", "none"])
+def test_deep_networks_that_normalise_nothing_before_attention_are_predicted(key):
+    """Oracle: autograd, twelve layers. Their softmax is sharp and tails are heavy: to a factor, the decoder better."""
+    cfg = ln.ModelConfig(key, depth=12, width=64, ffn=256)
+    measured, predicted = (
+        table[table["parameter"] == "W_2"].groupby(["side", "layer"])["value"].mean()
+        for table in (ln.gradient_norms(cfg), ln.predict(cfg, "gradient"))
+    )
+    apart = np.abs(np.log(predicted / measured))
+    assert apart["decoder"].max() < (np.log(2.5) if key == "res_post" else np.log(4))
+    assert apart.max() < (np.log(4) if key == "res_post" else np.log(60))
+
+
 def test_a_stream_remembers_what_it_shares():
     """Oracle: numbers by hand: cov(x + x) = 4 cov x, cov(x + fresh) = sum, a norm gives ones on the diagonal."""
     tape = []

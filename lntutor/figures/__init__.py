@@ -11,7 +11,7 @@ from lntutor.figures.lanczos import block_map, curvature_over_training, descent,
 from lntutor.figures.layers import gradient_by_layer, signal_by_layer, similarity_by_layer
 from lntutor.figures.mean_field import bounded, side_by_side, theorem
 from lntutor.figures.norm import jacobian_norm, jacobian_spectrum, layer_norm_before_after
-from lntutor.figures.overview import against, overview, rank_correlation
+from lntutor.figures.overview import against, overview, rank_correlation, ranked
 from lntutor.figures.parts import alt_text
 from lntutor.figures.runs import gradient_over_training, outcomes, schedules
 from lntutor.figures.scaling import gradient_by_depth, gradient_by_width, values_by_row
@@ -41,6 +41,7 @@ __all__ = [
     "overview",
     "placement_style",
     "rank_correlation",
+    "ranked",
     "ritz_values",
     "schedules",
     "side_by_side",

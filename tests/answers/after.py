@@ -48,7 +48,10 @@ WRONG = {
         "one sub-layer a layer": [stream(times="layers"), stream("q * a**2 + b**2", times="int(layers)")],
         "lengths added": [stream("(a * q**0.5 + b) ** 2"), stream("a * a * q + 2 * a * b * q**0.5 + b * b")],
         "the branch follows the stream": [stream("a**2 * q + b**2 * q")],
-        "the skip left alone": [stream("q + b**2"), "def stream_after(a, b, layers):\n    return 1 + 2 * layers * b**2"],
+        "the skip left alone": [
+            stream("q + b**2"),
+            "def stream_after(a, b, layers):\n    return 1 + 2 * layers * b**2",
+        ],
     },
     "omega_squared": {
         "its own variance counted": [omega("so_far", order="before")],
