@@ -39,10 +39,10 @@ from tests.reference import Twin
 
 SIZE = 64  # sentences of a batch that a user would make
 GOALS = {"time": 2.0, "memory": 1.5}
-LITTLE = 7.5e8  # bytes: graphs are made again for every product
+LITTLE = 8e8  # bytes: most graphs are made again for every product; the goals are for this setting
 CONTENDERS = {  # name → (words, batches)
     "lntutor": ("lntutor", "sorted"),
-    "lntutor_small": ("lntutor, little memory", "sorted"),
+    "lntutor_small": ("lntutor, memory=8e8", "sorted"),
     "pyhessian": ("PyHessian, padded loader", "padded"),
     "pyhessian_sorted": ("PyHessian, our batches", "sorted"),
     "pyhessian_one": ("PyHessian, one batch", "one"),
@@ -189,10 +189,11 @@ def compare(args) -> None:
     print(machine())
     size = f"6-6, width {args.width}, {args.pairs} pairs of captions"
     print(f"{args.placement}, {size}, {args.products} products, one thread")
-    show(rows, ("", "s", "MB", "× our s", "our MB ×", "× with little", "MB ×", "λmax", "λmin"))
+    show(rows, ("", "s", "MB", "× our s", "our MB ×", "× with 8e8", "MB ×", "λmax", "λmin"))
     tops = [found[n]["top"] for n in names if n != "curvlinops"]
     print(f"λmax of ours and PyHessian's differs by at most {max(tops) / min(tops) - 1:.1g}")
-    print(f"goals: {GOALS['time']} times our time, at {GOALS['memory']} times the peer's memory or less")
+    goal = f"{GOALS['time']} times our time, at {GOALS['memory']} times the peer's memory or less"
+    print(f"goals, both with memory=8e8: {goal}")
 
 
 def main() -> None:

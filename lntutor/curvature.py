@@ -24,11 +24,12 @@ from lntutor.corpus import PAD, SPLITS, Corpus
 from lntutor.lanczos import Lanczos, density, start_vector
 from lntutor.learner import Learner
 from lntutor.model import Transformer
+from lntutor.twice import Twice
 
 KINDS = ("hessian", "gauss_newton", "relative", "adam")
 DTYPES = {"float32": torch.float32, "float64": torch.float64}
 MEMORY = 2_000_000_000  # bytes that graphs and basis may take, where the caller says nothing
-MOST_WORDS = 4096  # in one piece of text: more gains no speed
+MOST_WORDS = 3500  # in one piece of text: more gain little speed, and leave less room for graphs that are kept
 WORKING = 2.5  # what a product takes while it is computed, in sizes of the graph of one piece
 POINTS = 801  # of a smoothed curve
 
@@ -43,6 +44,7 @@ class Graph:
         log_p, words = learner.predictions(batch)
         loss = F.nll_loss(log_p, words) * share
         self.loss = float(loss.detach())
+        # Only their derivatives are of use: those of `Twice` have no values.
         self.slopes = torch.autograd.grad(loss, weights, create_graph=True, materialize_grads=True)
 
     def product(self, weights: list[Tensor], at: list[int], v: list[Tensor], keep: bool) -> tuple[Tensor, ...]:
@@ -89,7 +91,7 @@ def graph_bytes(graph: Graph, weights: Iterable[Tensor]) -> int:
     known = set(nodes)
     while nodes:
         node = nodes.pop()
-        for name in names.setdefault(type(node), [n for n in dir(node) if n.startswith("_saved_")]):
+        for name in names.setdefault(type(node), [n for n in dir(node) if n.startswith(("_saved_", "saved_tensors"))]):
             saved = getattr(node, name)
             for tensor in saved if isinstance(saved, tuple | list) else (saved,):
                 if isinstance(tensor, Tensor):
@@ -105,13 +107,19 @@ class Operator:
     """The Hessian of a learner's mean loss over batches, seen through its products; or the Gauss–Newton matrix.
 
     Graphs are kept for the next product while `memory` (in bytes) has room for them; the others are made again each
-    time. The weights must not move in the meantime.
+    time. The weights must not move in the meantime. With `by_hand` the whole Hessian is quicker and blocks are slower.
     """
 
     def __init__(
-        self, learner: Learner, batches: Iterable[Batch], *, gauss_newton: bool = False, memory: float = MEMORY
+        self,
+        learner: Learner,
+        batches: Iterable[Batch],
+        *,
+        gauss_newton: bool = False,
+        by_hand: bool = True,
+        memory: float = MEMORY,
     ):
-        self.learner = with_second_derivatives(learner)
+        self.learner = with_second_derivatives(learner, by_hand and not gauss_newton)
         self.names = tuple(learner.weights)
         self._graph = GaussNewtonGraph if gauss_newton else Graph
         batches = list(batches)
@@ -193,10 +201,13 @@ class Operator:
             raise ValueError(f"the loss is {self.loss}: there is no curvature to measure at these weights")
 
 
-def with_second_derivatives(learner: Learner) -> Learner:
-    """A learner of the same weights whose attention is written out: torch's own has no second derivative."""
+def with_second_derivatives(learner: Learner, by_hand: bool) -> Learner:
+    """A learner of the same weights whose attention is written out: torch's own has no second derivative.
+
+    Derivatives by hand take less time, except where most are not asked for: autograd's own can leave those out.
+    """
     twin = copy(learner)
-    twin.reads = Transformer
+    twin.reads = Twice if by_hand else Transformer
     return twin
 
 
@@ -395,6 +406,7 @@ def measurement(
         seed=seed,
         split=split,
         gauss_newton=kind == "gauss_newton",
+        by_hand=not only,
         memory=memory,
         dtype=dtype,
     )
@@ -442,6 +454,7 @@ def operator_at_start(
     seed: int = 0,
     split: str = "val",
     gauss_newton: bool = False,
+    by_hand: bool = True,
     memory: float = MEMORY,
     dtype: str = "float32",
 ) -> Operator:
@@ -456,15 +469,17 @@ def operator_at_start(
     if whole("pairs", pairs, 1, 10**9) > there:
         raise ValueError(f"pairs must be 1..{there}, for {corpus.name}'s split {split!r} has no more; got {pairs}")
     learner = Learner(cfg, (len(corpus.source), len(corpus.target)), pad=PAD, seed=seed, dtype=kind)
-    words = piece_size(learner, by_length(corpus, split, pairs, 1)[-1], gauss_newton, memory)
-    return Operator(learner, by_length(corpus, split, pairs, words), gauss_newton=gauss_newton, memory=memory)
+    how = {"gauss_newton": gauss_newton, "by_hand": by_hand}
+    words = piece_size(learner, by_length(corpus, split, pairs, 1)[-1], memory=memory, **how)
+    return Operator(learner, by_length(corpus, split, pairs, words), memory=memory, **how)
 
 
-def piece_size(learner: Learner, longest: Batch, gauss_newton: bool, memory: float) -> int:
+def piece_size(learner: Learner, longest: Batch, *, gauss_newton: bool, by_hand: bool, memory: float) -> int:
     """How many words of text may go into one graph, judged by the graph of the longest sentence."""
     graph, weights = GaussNewtonGraph if gauss_newton else Graph, list(learner.weights.values())
+    reader = with_second_derivatives(learner, by_hand and not gauss_newton)
     with torch.enable_grad():
-        needed = graph_bytes(graph(with_second_derivatives(learner), longest, 1.0, weights), weights)
+        needed = graph_bytes(graph(reader, longest, 1.0, weights), weights)
     words = int((longest.source != longest.pad).sum()) + words_of(longest)
     return int(min(MOST_WORDS, max(1, memory / (2 + WORKING) / needed * words)))
 
@@ -512,7 +527,7 @@ def hessian_blocks(
 
     seed, kind = how.pop("seed", 0), how.pop("kind", "hessian")
     choice("kind", kind, ("hessian", "gauss_newton", "relative"))
-    whole_one = operator_at_start(cfg, corpus, seed=seed, gauss_newton=kind == "gauss_newton", **how)
+    whole_one = operator_at_start(cfg, corpus, seed=seed, gauss_newton=kind == "gauss_newton", by_hand=False, **how)
     places = [(side, layer, p) for side in cfg.sides for layer in range(1, cfg.depth + 1) for p in parameters]
     rows = []
     for side, layer, parameter in tqdm(places, desc=cfg.placement.label, unit="block", disable=not progress):

@@ -42,6 +42,7 @@ class Packing:
     def __init__(self, real: Tensor):
         self.places = real.flatten().nonzero().squeeze(1)  # (N,)
         self.words = real.flatten().cumsum(0).sub_(1).clamp_(min=0)  # (B·n,)
+        self.rows: dict[tuple, tuple[Tensor, Tensor]] = {}  # the same for every head: see `twice.rows_of`
 
 
 @dataclass(frozen=True)
@@ -175,9 +176,13 @@ class Transformer(Reading):
         self.watch.matmul(name, x, y)
         return y
 
+    def relu(self, x: Tensor) -> Tensor:
+        """max(x, 0)."""
+        return x.relu()
+
     def ffn(self, x: Tensor, at: At, N: Callable) -> Tensor:
         """ReLU(x W_1 + b_1) W_2 + b_2."""
-        hidden = self.linear(x, at, "ffn", "W_1").relu()  # (…, B·n, f)
+        hidden = self.relu(self.linear(x, at, "ffn", "W_1"))  # (…, B·n, f)
         y = self.linear(self.tap("hidden", hidden, at, N), at, "ffn", "W_2")
         return self.drop(y) if self.drop else y
 
@@ -185,14 +190,14 @@ class Transformer(Reading):
         """softmax(q kᵀ/√d_head) v for each head, then W_O; "uniform" is the mean of the values."""
         query = replace(sequence, x=x)
         keys = query if block == "self" else memory
-        n = query.length
+        n, one = query.length, False
         visible = keys.visible_from(n, causal=block == "self" and at.side == "decoder")
         if self.cfg.attention == "uniform":
             heads = self.uniform(keys, visible, block, at, N)  # (…, B, n or 1, d)
+            one = heads.shape[-2] != n  # row a sentence, for all its tokens
+            y = heads.flatten(-3, -2) if one else query.in_a_row(heads)
         else:
-            heads = self.softmax(query, keys, visible, block, at, N)  # (…, B, n, d)
-        one = heads.shape[-2] != n  # row a sentence, for all its tokens
-        y = heads.flatten(-3, -2) if one else query.in_a_row(heads)
+            y = self.softmax(query, keys, visible, block, at, N)
         if self.cfg.output_projection:
             y = self.linear(y, at, block, "W_O")
         if one:
@@ -200,17 +205,23 @@ class Transformer(Reading):
         return self.drop(y) if self.drop else y
 
     def softmax(self, query: Sequence, keys: Sequence, visible, block: str, at: At, N: Callable) -> Tensor:
-        """softmax(q kᵀ/√d_head) v, heads side by side, (…, B, n, d)."""
-
-        d_head = self.cfg.width // self.cfg.heads
-
-        def split(parameter, name, sequence):  # (…, N, d) → (…, B, H, n, d_head)
-            y = sequence.laid_out(self.linear(sequence.x, at, block, parameter))
-            return self.tap(name, y.unflatten(-1, (-1, d_head)).transpose(-3, -2), at, N)
-
-        q, k, v = split("W_Q", "q", query), split("W_K", "k", keys), split("W_V", "v", keys)
+        """softmax(q kᵀ/√d_head) v, heads side by side, (…, N, d)."""
+        if keys is query:
+            made = self.by_head(query, at, block, "QKV")
+        else:
+            made = *self.by_head(query, at, block, "Q"), *self.by_head(keys, at, block, "KV")
+        q, k, v = (self.tap(name, y, at, N) for name, y in zip("qkv", made, strict=True))
         heads = self.attend((at.side, at.layer, block), q, k, v, visible)
-        return self.tap("heads", heads, at, N).transpose(-3, -2).flatten(-2)
+        return self.join(query, self.tap("heads", heads, at, N))
+
+    def by_head(self, sequence: Sequence, at: At, block: str, letters: str) -> tuple[Tensor, ...]:
+        """x W_Q, x W_K or x W_V of each letter, (…, N, d) → (…, B, H, n, d_head)."""
+        made = (sequence.laid_out(self.linear(sequence.x, at, block, f"W_{letter}")) for letter in letters)
+        return tuple(y.unflatten(-1, (self.cfg.heads, -1)).transpose(-3, -2) for y in made)
+
+    def join(self, sequence: Sequence, heads: Tensor) -> Tensor:
+        """Heads side by side, (…, B, H, n, d_head) → (…, N, d)."""
+        return sequence.in_a_row(heads.transpose(-3, -2).flatten(-2))
 
     def attend(self, name: tuple, q: Tensor, k: Tensor, v: Tensor, visible: Tensor | None) -> Tensor:
         """softmax(q kᵀ/√d_head) v, (…, B, H, n, d_head)."""

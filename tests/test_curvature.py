@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from copy import copy
 from pathlib import Path
 
 import numpy as np
@@ -29,6 +30,7 @@ from lntutor.curvature import (
     relative_scale,
 )
 from lntutor.learner import Learner
+from lntutor.model import Transformer
 from lntutor.placements import PLACEMENTS
 from lntutor.spectra import adam_squares, along_training
 from lntutor.training import Trainer
@@ -53,8 +55,8 @@ def dense_hessian(learner: Learner, batches: list[Batch]) -> torch.Tensor:
     names, shapes = list(learner.weights), [w.shape for w in learner.weights.values()]
     sizes = [s.numel() for s in shapes]
     start = torch.cat([w.detach().flatten() for w in learner.weights.values()])
-    before = learner.weights
-    twin = Operator(learner, batches).learner
+    twin = copy(learner)
+    twin.reads = Transformer  # autograd's own derivatives of everything
 
     def loss(flat):
         twin.weights = dict(
@@ -64,9 +66,7 @@ def dense_hessian(learner: Learner, batches: list[Batch]) -> torch.Tensor:
         words = sum(int((batch.labels != batch.pad).sum()) for batch in batches)
         return sum(sums) / words
 
-    matrix = torch.autograd.functional.hessian(loss, start, vectorize=True)
-    twin.weights = before
-    return matrix
+    return torch.autograd.functional.hessian(loss, start, vectorize=True)
 
 
 def matrix_of(operator) -> torch.Tensor:
@@ -88,6 +88,22 @@ def test_products_are_those_of_the_dense_hessian(key):
     for _ in range(3):
         v = torch.randn(operator.size, generator=random, dtype=torch.float64)
         torch.testing.assert_close(operator.matvec(v), dense @ v, rtol=1e-9, atol=1e-10)
+
+
+@pytest.mark.parametrize(
+    "change", [{}, {"norm": "rms"}, {"attention": "uniform"}, {"output_projection": False}, {"placement": "hybrid"}]
+)
+def test_derivatives_by_hand_are_those_of_autograd(corpus, change):
+    """Oracle: autograd through the plain forward pass; real text, with padding and in sentences of one length."""
+    cfg = SMALL.with_(**change)
+    learner = Learner(cfg, (len(corpus.source), len(corpus.target)), pad=PAD, dtype=torch.float64)
+    padded = corpus.batch("val", list(range(5)))
+    assert all((ids == PAD).any() for ids in (padded.source, padded.target))
+    batches = [padded, corpus.batch("val", [7])]
+    ours, autograd = (Operator(learner, batches, by_hand=by_hand) for by_hand in (True, False))
+    v = torch.randn(ours.size, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    torch.testing.assert_close(ours.matvec(v), autograd.matvec(v), rtol=1e-10, atol=1e-11)
+    torch.testing.assert_close(ours.gradient(), autograd.gradient(), rtol=1e-10, atol=1e-12)
 
 
 def test_the_whole_spectrum_is_that_of_the_dense_hessian():
