@@ -119,7 +119,8 @@ class Operator:
         by_hand: bool = True,
         memory: float = MEMORY,
     ):
-        self.learner = with_second_derivatives(learner, by_hand and not gauss_newton)
+        self.learner = with_second_derivatives(learner, by_hand=False)  # to be differentiated by anybody
+        self._reader = with_second_derivatives(learner, by_hand and not gauss_newton)  # by graphs alone
         self.names = tuple(learner.weights)
         self._graph = GaussNewtonGraph if gauss_newton else Graph
         batches = list(batches)
@@ -181,18 +182,18 @@ class Operator:
         """Every graph, and whether it is kept."""
         yield from ((graph, True) for graph in self._kept)
         for batch, share in self._pieces[len(self._kept) :]:
-            yield self._graph(self.learner, batch, share, self._all), False
+            yield self._graph(self._reader, batch, share, self._all), False
 
     def _fill(self, memory: float) -> None:
         """Keep graphs while there is room, and add up the loss; the first is made twice, once to be weighed."""
         largest = max((batch for batch, _ in self._pieces), key=lambda batch: batch.source.size + batch.target.size)
         with torch.enable_grad():
-            weight = graph_bytes(self._graph(self.learner, largest, 1.0, self._all), self._all)
+            weight = graph_bytes(self._graph(self._reader, largest, 1.0, self._all), self._all)
         most = int(memory / weight - WORKING)
         for batch, share in self._pieces:
             if len(self._kept) < most:
                 with torch.enable_grad():
-                    self._kept.append(self._graph(self.learner, batch, share, self._all))
+                    self._kept.append(self._graph(self._reader, batch, share, self._all))
                 self.loss += self._kept[-1].loss
             else:
                 with torch.no_grad():

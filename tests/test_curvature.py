@@ -106,6 +106,15 @@ def test_derivatives_by_hand_are_those_of_autograd(corpus, change):
     torch.testing.assert_close(ours.gradient(), autograd.gradient(), rtol=1e-10, atol=1e-12)
 
 
+def test_an_operators_learner_can_be_differentiated_by_anybody(corpus):
+    """Oracle: the gradient; place-holders, which derivatives by hand leave in its stead, would be zeros."""
+    learner = Learner(SMALL, (len(corpus.source), len(corpus.target)), pad=PAD, dtype=torch.float64)
+    operator, batch = Operator(learner, [corpus.batch("val", 5)]), corpus.batch("val", 5)
+    slopes = torch.autograd.grad(operator.learner.loss(batch)[0], operator.weights, create_graph=True)
+    flat = torch.cat([slope.detach().flatten() for slope in slopes])
+    torch.testing.assert_close(flat, operator.gradient(), rtol=1e-10, atol=1e-12)
+
+
 def test_the_whole_spectrum_is_that_of_the_dense_hessian():
     """Oracle: numpy's eigenvalues of the dense matrix; as many products as it has different ones."""
     learner = learner_of(ModelConfig("pre", depth=1, width=2, heads=1, ffn=2))
