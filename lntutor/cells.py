@@ -76,7 +76,7 @@ def compute(
     rest = [cell for name, cell in wanted.items() if name not in found]
     words = f"{len(wanted)} {unit}s" + (f", {len(found)} remembered" if found else "")
     bar = tqdm(total=len(wanted), initial=len(found), desc=words, unit=unit, disable=not progress)
-    with bar, _one_thread(), closing(_results(work, rest, jobs, long)) as results:
+    with bar, _one_thread(), _renewed_workers(), closing(_results(work, rest, jobs, long)) as results:
         for i, result in results:
             if isinstance(result, Failure):
                 raise _error(rest[i] if i is not None else None, result, len(found), len(wanted), keep)
@@ -240,6 +240,14 @@ def _uninterrupted() -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
     if hits:
         raise KeyboardInterrupt
+
+
+@contextmanager
+def _renewed_workers() -> Iterator[None]:
+    """No warning where loky starts a worker anew because its memory has grown: ours keep weights for the next cell."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="A worker stopped while some jobs were given to the executor")
+        yield
 
 
 @contextmanager

@@ -92,3 +92,16 @@ def test_what_is_read_off_the_explorer_is_what_it_shows():
     factor = (by_layer.loc[1] / by_layer.loc[6]) ** (1 / 5)
     task = gradients.FALL_PER_LAYER
     np.testing.assert_allclose(factor, task.reference, atol=task.tolerance)
+
+
+def test_marks_stand_in_their_rows_however_many_placements_there_are():
+    """Oracle: the places of the rows; one placement a row stands on it, several stay within it."""
+    keys = list(ln.PLACEMENTS)[:10]
+    alone = pd.DataFrame([(key, key, seed, 1.0 + i) for i, key in enumerate(keys) for seed in (0, 1)],
+                         columns=["placement", "name", "seed", "value"])  # fmt: skip
+    figure = figures.values_by_row(alone, row="name", what="ratio")
+    assert {t.uid: t.y[0] for t in figure.data if t.uid != "line"} == {
+        f"measured/{k}": 9 - i for i, k in enumerate(keys)
+    }
+    together = figures.values_by_row(alone.assign(name="one"), row="name", what="ratio")
+    assert max(abs(t.y[0]) for t in together.data if t.uid != "line") < 0.35

@@ -321,7 +321,9 @@ def _signal_finding(rows: pd.DataFrame, what: str, show: Callable[[float], str])
     if depth == stream["layer"].min():
         return f"{what} at layer {depth}{where}: {listed(tops, show)}"
     tail = listed(tops, show) if len(tops) > 3 else "; ".join(words)
-    return f"{what}{where}, {start} at the input, after layer {depth}: {tail}"
+    lowest = int(stream["layer"].min())
+    begins = "at the input" if lowest == 0 else f"after layer {lowest}"
+    return f"{what}{where}, {start} {begins}, after layer {depth}: {tail}"
 
 
 def _stream_ends(rows: pd.DataFrame) -> str:

@@ -97,8 +97,9 @@ def values_by_row(
         columns="block", errors="ignore"
     )
     drawn = curves(placed, "place")
+    beside = min(0.16, 0.6 / len(drawn)) if placed.groupby("place")["placement"].nunique().max() > 1 else 0
     for i, (key, _, means) in enumerate(drawn):
-        shifted = means._replace(at=means.at + 0.16 * ((len(drawn) - 1) / 2 - i))  # beside each other, not over
+        shifted = means._replace(at=means.at + beside * ((len(drawn) - 1) / 2 - i))  # beside each other, not over
         fig.add_trace(
             marks(
                 shifted, placement_style(key), size, upright=True, name=placement_label(key), uid=f"measured/{key}",
