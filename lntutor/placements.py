@@ -345,7 +345,7 @@ PLACEMENTS["admin"] = Placement(
     "Admin", "x ← N(ω⊙x + f(x)), ω² = 1 + Σ Var f before", each(admin), "Liu et al.", 2020, profile=True
 )
 PLACEMENTS["tfixup"] = Placement(
-    "T-Fixup", "x ← x + f(x), weights × .67N^-¼, in decoders and embeddings × (9M)^-¼",
+    "T-Fixup", "x ← x + f(x), weights × .67 L^-¼, in decoders and on embeddings × (9L)^-¼",
     each(lambda x, f, N, at: x + f(x)), "Huang et al.", 2020, gain=tfixup_gain, depth_free=False,
 )  # fmt: skip
 PLACEMENTS["normformer"] = Placement(

@@ -226,8 +226,8 @@ def judge(placement: Placement) -> Judged:
 
 
 def _has_norm(placement: Placement) -> bool:
-    at = At(side="decoder", layer=1, depth=SIZE["depth"], stack=STACKS[-1])
-    return bool(draw(placement, at).norms)
+    layers = range(1, SIZE["depth"] + 1)
+    return all(draw(placement, At("decoder", l, SIZE["depth"], STACKS[-1])).norms for l in layers)
 
 
 def _bounded(placement: Placement) -> bool:
