@@ -54,6 +54,11 @@ class Mistake:
     seen: Callable[[tuple, Any, Any], bool] | None = None
 
 
+def rule(name: str, words: str, broken: Callable[[Any], bool]) -> Mistake:
+    """A mistake that is seen in the answer itself; each rule is asked only where those before it are kept."""
+    return Mistake(name, words, seen=lambda arguments, answer, expected: broken(answer))
+
+
 @dataclass(frozen=True)
 class Exercise:
     """A task with a known answer.

@@ -9,7 +9,7 @@ from math import isfinite, sqrt
 import numpy as np
 
 from lntutor.config import Inputs, ModelConfig
-from lntutor.exercises import Exercise, Mistake
+from lntutor.exercises import Exercise, Mistake, rule
 from lntutor.measure import gradient_norms, input_share, signal_norms
 from lntutor.placements import STACKS, At, Placement, draw
 from lntutor.theory import predict
@@ -246,10 +246,6 @@ def _even(placement: object) -> bool:
     return judge(placement).uneven < EVEN and judge(placement).left < LEFT
 
 
-def _rule(name: str, words: str, seen) -> Mistake:
-    return Mistake(name, words, seen=lambda arguments, answer, expected: seen(answer))
-
-
 DESIGN = Exercise(
     name="design",
     kind="object",
@@ -258,41 +254,41 @@ DESIGN = Exercise(
     "measure it beats Pre-LN, and all sixteen. Whether it trains better is another question: train it and see.",
     hint="Hint 1 says which two forces pull; Hint 2 names what the sixteen rules use and Pre-LN does not.",
     mistakes=(
-        _rule(
+        rule(
             "not a placement",
             "The check looks at a placement: hand over what Placement(…) returned.",
             lambda answer: not isinstance(answer, Placement),
         ),
-        _rule(
+        rule(
             "no norm",
             "There is no norm in your layer. Small branches alone can do it, as in T-Fixup; here N is to stay.",
             lambda answer: not _has_norm(answer),
         ),
-        _rule(
+        rule(
             "blows up",
             "Your stream becomes larger than Pre-LN's. Every sub-layer adds, and in a network of 24 layers a side that "
             "is 120 times.",
             lambda answer: not _bounded(answer),
         ),
-        _rule(
+        rule(
             "does nothing",
             "Your layers whisper: more than half of what leaves the decoder is what went in. A network that does "
             "nothing has even gradients, and nothing to say.",
             lambda answer: judge(answer).left >= LEFT,
         ),
-        _rule(
+        rule(
             "fades on the way down",
             "The gradient shrinks from the output to the input, as in Post-LN: the skip loses a factor at every "
             "sub-layer. How much may it lose, if there are L layers?",
             lambda answer: judge(answer).within >= EVEN and judge(answer).rising,
         ),
-        _rule(
+        rule(
             "large at the bottom",
             "The low layers have the larger gradients, as in Pre-LN: the stream is smaller there. Can you keep it at "
             "one size without a norm on the skip?",
             lambda answer: judge(answer).within >= EVEN and not judge(answer).rising,
         ),
-        _rule(
+        rule(
             "one side against the other",
             "Each side is even by itself, and the encoder's gradients are not the decoder's. What reaches the encoder "
             "comes through cross-attention.",

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from lntutor.exercises import Exercise, Mistake
+from lntutor.exercises import Exercise, Mistake, rule
 from lntutor.reading import random_stream
 
 # Attention with W_Q = W_K = 0 ------------------------------------------------------------------------------------
@@ -214,11 +214,6 @@ def _vanishes(g: Any) -> bool:
     return _is_vector(g) and abs(_length(g) - 1) < 1e-3 and w2_gradient(g) < NOTHING
 
 
-def _rule(name: str, words: str, broken) -> Mistake:
-    """A mistake that is seen in the vector itself; each rule is asked only where those before it are kept."""
-    return Mistake(name, words, seen=lambda arguments, g, expected: broken(g))
-
-
 NO_GRADIENT = Exercise(
     name="no_gradient",
     kind="object",
@@ -227,35 +222,35 @@ NO_GRADIENT = Exercise(
     "that is at most 6156 may be 13 or 0: a bound from above says nothing about being large.",
     hint="Hint 1 says which part of the last layer to think of; Hint 2 counts the directions that it removes.",
     mistakes=(
-        _rule(
+        rule(
             "not a vector",
             f"The check wants g itself: {WIDTH} finite numbers, one for each coordinate of x_out.",
             lambda g: not _is_vector(g),
         ),
-        _rule(
+        rule(
             "no loss at all",
             "g = 0 is a loss that asks for nothing, and then nothing has a gradient. The theorem's loss may do that, "
             "but it teaches little: keep the length at 1 and choose the direction.",
             lambda g: _length(g) < 1e-9,
         ),
-        _rule(
+        rule(
             "right direction, other length",
             "The direction is right. Its length is not 1: divide by it, so that nobody can say the loss was small.",
             lambda g: abs(_length(g) - 1) >= 1e-3 and w2_gradient(_vector(g) / _length(g)) < NOTHING,
         ),
-        _rule(
+        rule(
             "other length",
             "The length of g is not 1. Making g short makes every gradient short; that is no property of the network. "
             "Fix the length, then look for a direction.",
             lambda g: abs(_length(g) - 1) >= 1e-3,
         ),
-        _rule(
+        rule(
             "an ordinary direction",
             f"W_2's gradient is about as large as for any other direction, √(d/3) ≈ {USUAL:.1f}. Most directions are "
             "like that. Which few does LN's Jacobian not let through?",
             lambda g: w2_gradient(g) > USUAL / 2,
         ),
-        _rule(
+        rule(
             "smaller, not nothing",
             "Part of your g is removed and part is let through. A direction that LN's Jacobian sends to 0 exactly is "
             "wanted.",

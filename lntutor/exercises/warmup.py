@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
 from functools import cache
 from math import sqrt
 from typing import Any
@@ -11,7 +10,7 @@ from typing import Any
 import torch
 
 from lntutor.config import ModelConfig
-from lntutor.exercises import Exercise, Mistake
+from lntutor.exercises import Exercise, Mistake, rule
 from lntutor.optimizers import BETAS, EPS
 from lntutor.training import Run
 
@@ -516,11 +515,6 @@ def _rescued(run: Any) -> bool:
     return isinstance(run, Run) and not any(mistake.seen((), run, None) for mistake in RESCUE.mistakes)
 
 
-def _rule(name: str, words: str, broken: Callable[[Run], bool]) -> Mistake:
-    """A mistake that is seen in the run itself."""
-    return Mistake(name, words, seen=lambda arguments, run, expected: broken(run))
-
-
 def _failed(run: Run) -> bool:
     return not run.val_loss < TARGET
 
@@ -537,75 +531,75 @@ RESCUE = Exercise(
     "the same weights, with the same rate at once, it had not got below 2.4 when we tried.",
     hint="Hint 1 says which steps do the harm; Hint 2 names the setting that is left to you.",
     mistakes=(
-        _rule(
+        rule(
             "not a run",
             "The check looks at a run: hand over what training returned, one Run.",
             lambda run: not isinstance(run, Run),
         ),
-        _rule(
+        rule(
             "another placement",
             "You moved the norm. That is the paper's own way out and a good one; here Post-LN is to stay.",
             lambda run: run.model.placement.key != "post",
         ),
-        _rule(
+        rule(
             "another model",
             "It is another model, and a shallower one may train where this one does not. Keep two layers a side, width "
             "64, 4 heads and an FFN of 256.",
             lambda run: run.model != POST,
         ),
-        _rule(
+        rule(
             "another optimiser",
             "You changed the optimiser. RAdam and GI-Adam hold their own first steps back, which is a warm-up under "
             "another name, and SGD is another story. Stay with Adam, and do it by hand.",
             lambda run: run.how.optimizer != "adam",
         ),
-        _rule(
+        rule(
             "a lower rate",
             f"A lower rate rescues Post-LN as well, and is often what one should do. It is not what is asked here: the "
             f"rate is to get to {PEAK:g}. Must it be there from the first step on?",
             lambda run: run.how.lr < PEAK,
         ),
-        _rule(
+        rule(
             "the rate falls away",
             "Your rate comes down again before the end, and a lower rate is a rescue of its own. To see what the start "
             "does, keep the rate constant once it is there.",
             _falls,
         ),
-        _rule(
+        rule(
             "diverged",
             f"The loss is no longer a number. A rate far above {PEAK:g} is more than the start alone can mend.",
             lambda run: run.status == "diverged",
         ),
-        _rule(
+        rule(
             "clipped in place of warmed up",
             "You cut long gradients. Adam divides by the gradient's own size, so their length hardly matters to it; "
             "the rate, which multiplies every step, does.",
             lambda run: run.how.clip > 0 and run.how.warmup == 0 and _failed(run),
         ),
-        _rule(
+        rule(
             "full rate from the first step",
             "Your first step already has the full rate. Adam's first step is of size lr in every coordinate, and its "
             "direction rests on one batch. What could be done about the first steps alone?",
             lambda run: run.how.warmup <= 1 and _failed(run),
         ),
-        _rule(
+        rule(
             "gets there too late",
             f"The rate is still growing after step {LONGEST}. A run that is on its way up to the end has had a lower "
             f"rate: be at the top by step {LONGEST}.",
             lambda run: run.how.warmup > LONGEST,
         ),
-        _rule(
+        rule(
             "ended too soon",
             f"The run has fewer than {STEPS} steps. Let it go on to the end before you judge it.",
             lambda run: len(run.table) < STEPS,
         ),
-        _rule(
+        rule(
             "too short a warm-up",
             f"There is a warm-up, and the loss is not below {TARGET:g} yet. The first steps were still too bold: how "
             "long do you have to be patient?",
             lambda run: run.how.warmup < 100 and _failed(run),
         ),
-        _rule(
+        rule(
             "learns too slowly",
             f"The rate does what it should, and the loss is not below {TARGET:g}. Something else slows it down: fewer "
             "than 32 sentences a step, or much dropout.",
