@@ -17,7 +17,8 @@ PLURAL = {"holds": "hold", "holds at this size": "hold at this size", "does not 
 NOT_YET, NOT_RUN = "not measured yet", "not run"
 NO_GUESS = "no guess"
 COLUMNS = ["claim", "source", "your guess", "measured", "spread", "verdict"]
-SHARES = {"claim": 27, "source": 13, "your guess": 9, "measured": 26, "spread": 13, "verdict": 9, "your run": 9}
+SHARES = {"claim": 27, "source": 13, "your guess": 9, "measured": 26, "spread": 13, "verdict": 9, "your run": 9,
+          "command": 16}  # fmt: skip
 CELL = "text-align:left;vertical-align:top;padding:4px 6px;white-space:normal;overflow-wrap:break-word"
 FILE = "claims.csv"  # in data/results: the whole ledger, written by `python -m lntutor claims`
 STORED = ["key", "notebook", "source", "where", "claim", "measured", "spread", "verdict", "command"]
@@ -386,6 +387,16 @@ def whole_ledger() -> Ledger:
     same = table["verdict"] == table["your run"]
     ran = f"Of these you measured {(table['your run'] != NOT_RUN).sum()}, {same.sum()} with the same verdict."
     return Ledger(table, " ".join([_counted(table["verdict"]), ran, NOTES.warning()]).strip())
+
+
+def stored_ledger() -> Ledger:
+    """Every claim with what is stored of it and the command that measures it again: the ledger without a reader."""
+    kept = stored().reindex(list(CLAIMS))
+    source = [f"{claim.source}, {claim.where}" for claim in CLAIMS.values()]
+    told = kept[["measured", "spread", "verdict", "command"]].fillna("")
+    told.insert(0, "source", source)
+    told.insert(0, "claim", [claim.words for claim in CLAIMS.values()])
+    return Ledger(told, _counted(kept["verdict"].fillna(NOT_YET)))
 
 
 def _counted(verdicts: pd.Series) -> str:

@@ -22,11 +22,34 @@ import pandas as pd
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, DeadKernelError
 
-from lntutor import notes, results
-from lntutor.claims import CLAIMS, FILE, NOT_YET, STORED, Claim, stored
+from lntutor import notes, results, store
+from lntutor.claims import CLAIMS, FILE, NOT_YET, STORED, Claim, stored, stored_ledger
 from lntutor.lab import ROOT, lab_environment
 
 FOLDER = ROOT / "notebooks"
+PAGE = """\
+<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width">
+<title>The claims ledger of lntutor</title>
+<style>
+body {{ font: 16px/1.45 'Open Sans', 'Segoe UI', Arial, 'DejaVu Sans', sans-serif; color: #222; margin: 2em; }}
+table {{ border-collapse: collapse; font-size: 14px; }}
+tr {{ border-top: 1px solid #e4e4e4; }}
+</style>
+</head>
+<body>
+<main>
+<h1>The claims ledger</h1>
+<p>Every claim of the paper, the talk and those who came after that this course puts to the test: what was measured, how
+far it spreads, our verdict, and the command that measures it again.</p>
+{ledger}
+</main>
+</body>
+</html>
+"""
 
 
 class LessonError(Exception):
@@ -143,6 +166,11 @@ def write(entries: dict[str, dict]) -> None:
     results.write(table, results.FOLDER / FILE, head)
 
 
+def page() -> str:
+    """The stored ledger as one HTML file that needs nothing else."""
+    return PAGE.format(ledger=stored_ledger()._repr_html_())
+
+
 def update(path: Path) -> list[str]:
     """Run a notebook and write its rows anew; the claims of which it recorded nothing."""
     number, records = path.stem[:2], records_of(path)
@@ -157,13 +185,18 @@ def update(path: Path) -> list[str]:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Which notebooks."""
     parser.add_argument("numbers", nargs="*", metavar="NN", help="numbers of notebooks, such as 06 (default: all)")
+    parser.add_argument("--page", type=Path, metavar="FILE", help="run nothing; write the stored ledger as a web page")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run each notebook in turn; the file is whole after each of them."""
+    """Run each notebook in turn; the file is whole after each of them. Or write what it has as a page."""
     try:
+        if args.page:
+            store.put(args.page, page())
+            print(f"written: {args.page}")
+            return 0
         paths = lessons(args.numbers)
-    except ValueError as error:
+    except (OSError, ValueError) as error:
         print(error, file=sys.stderr)
         return 2
     try:

@@ -253,3 +253,33 @@ def test_a_reader_of_the_stored_ledger_needs_no_notes(tmp_path, monkeypatch):
     shown = claims.whole_ledger()
     assert list(shown.table["verdict"]) == list(stored()["verdict"])
     assert set(shown.table["your run"]) == {"not run"}
+
+
+def test_the_stored_ledger_is_a_page_of_its_own(tmp_path, capsys):
+    """Oracle: an HTML parser of Python's own: one row a claim, in its words, and nothing from elsewhere."""
+    from html.parser import HTMLParser
+
+    class Rows(HTMLParser):
+        def __init__(self):
+            super().__init__()
+            self.headers, self.tags, self.inside = [], [], False
+
+        def handle_starttag(self, tag, attrs):
+            self.tags.append(tag)
+            self.inside = tag == "th" and ("scope", "row") in attrs
+
+        def handle_data(self, data):
+            if self.inside:
+                self.headers.append(data)
+                self.inside = False
+
+    file = tmp_path / "ledger.html"
+    assert main(["claims", "--page", str(file)]) == 0
+    assert f"written: {file}" in capsys.readouterr().out
+    text, rows = file.read_text(encoding="utf-8"), Rows()
+    rows.feed(text)
+    assert rows.headers == [claim.words for claim in CLAIMS.values()]
+    assert not {"script", "link", "img", "iframe"} & set(rows.tags)
+    assert "http" not in text
+    assert main(["claims", "--page", str(file / "below" / "a file.html")]) == 2
+    assert str(file) in capsys.readouterr().err
