@@ -73,7 +73,7 @@ def test_what_no_axis_shows_is_said():
     said = {(a.text, a.y) for a in fig.layout.annotations if a.yref == "y"}
     assert said == {("≫", 2), ("none", 0)}
     assert not any(t.uid == "1/none/48.0" for t in fig.data)
-    assert title(fig) == "rate: from 0.001 (Post-LN) to 0.008 (no LN)"
+    assert title(fig) == "Rate: from 0.001 (Post-LN) to 0.008 (no LN)"
     assert "gradient: from 48.5 (Post-LN) to 240 (mine)" in figures.alt_text(fig)
 
 
@@ -82,7 +82,7 @@ def test_one_measure_against_another_has_the_placements_that_have_both():
     fig = figures.against(measures(), "gradient", "rate")
     assert {t.uid for t in fig.data} == {"point/post", "point/pre", "point/peri"}
     assert (list(trace(fig, "point/pre").x), list(trace(fig, "point/pre").y)) == ([96.5], [0.002])
-    assert title(fig) == "rate against gradient: rank correlation 1, 3 placements"
+    assert title(fig) == "Rate against gradient: rank correlation 1, 3 placements"
 
 
 @pytest.mark.parametrize(

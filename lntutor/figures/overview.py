@@ -130,7 +130,11 @@ def _finding(measured: pd.DataFrame, names: list[str]) -> tuple[str, list[str]]:
         ends = f"{number(low)} ({placement_label(low_key)}) to {number(high)} ({placement_label(high_key)})"
         return f"{safe(name)}: from {ends}"
 
-    return said(widest), [said(name) for name in spans if name != widest]
+    return _capital(said(widest)), [said(name) for name in spans if name != widest]
+
+
+def _capital(words: str) -> str:
+    return words[:1].upper() + words[1:]
 
 
 def against(measured: pd.DataFrame, x: str, y: str, *, note: str = "", lecture: bool = False) -> go.Figure:
@@ -151,7 +155,7 @@ def against(measured: pd.DataFrame, x: str, y: str, *, note: str = "", lecture: 
     fig.update_xaxes(title=safe(x), **log_axis(both[x]))
     fig.update_yaxes(title=safe(y), **log_axis(both[y], room=8))
     rho = rank_correlation(both[x], both[y])
-    title = f"{safe(y)} against {safe(x[0].lower() + x[1:])}: rank correlation {number(rho, 2)}, {len(both)} placements"
+    title = _capital(f"{safe(y)} against {safe(x)}: rank correlation {number(rho, 2)}, {len(both)} placements")
     words = "; ".join(f"{placement_label(k)}: {number(a)}, {number(b)}" for k, a, b in both.itertuples())
     kind = f"Scatter plot with log axes, one mark a placement. Horizontal axis: {x}. Vertical axis: {y}"
     return finish(fig, title, sentence(kind, title, words), lecture=lecture, note=note, height=420, showlegend=True)
