@@ -161,7 +161,10 @@ def test_an_interrupt_keeps_what_has_ended_and_leaves_no_kernel_behind(course):
         assert run.poll() is None, run.communicate()
         time.sleep(0.1)
     run.send_signal(signal.SIGINT)
-    out, err = run.communicate(timeout=60)
+    try:
+        out, err = run.communicate(timeout=150)
+    finally:
+        run.kill()
     assert run.returncode == 130
     assert "stopped; the rows of the notebooks that have ended are in data/results/claims.csv" in out
     assert "Traceback" not in err

@@ -204,7 +204,7 @@ def test_a_lesson_fills_its_rows_of_the_ledger(path):
     ]
     assert tables
     wanted = sum(claim.notebook == number for claim in CLAIMS.values())
-    assert f"{wanted} of {wanted} measured" in tables[-1]
+    assert any(f"{wanted} of {wanted} measured" in table for table in tables)  # the last lesson shows all of them, too
 
 
 @pytest.mark.notebook

@@ -107,7 +107,7 @@ class Notebook:
         self.page.locator(".lm-MenuBar-item", has_text=name).first.click()
         self.page.locator(f'.lm-Menu-item[data-command="{command}"]').click()
 
-    def run_all(self, timeout: float = 240) -> None:
+    def run_all(self, timeout: float = 360) -> None:
         """Run every cell by the menu, as a reader does, and wait until the last one has its number."""
         self.menu("Run", "runmenu:run-all")
         self.page.wait_for_function(

@@ -65,7 +65,7 @@ def test_it_runs_draws_every_plot_and_renders_its_maths(notebook: Notebook, requ
         notebook.open(server, path.stem)
         notebook.run_all()
     else:
-        notebook.page.goto(f"{server.url}voila/render/{path.name}", timeout=240 * SECONDS)
+        notebook.page.goto(f"{server.url}voila/render/{path.name}", timeout=360 * SECONDS)
     assert not notebook.errors()
     wait_for_plots(notebook)
     for drawn, beyond in notebook.page.evaluate(LOOK):
