@@ -171,6 +171,7 @@ def jupyterlab(home: Path, command: list[str]) -> Iterator[Server]:
     (settings / "plugin.jupyterlab-settings").write_text('{"autosave": false}')
     with _process(command, home) as (process, log):
         info = _wait(lambda: _written(home / "runtime"), process, log)
+        _wait(lambda: _answers(f"{info['url']}api?token={info['token']}"), process, log)  # it may not listen yet
         yield Server(info["url"], info["token"], info["pid"])
 
 
