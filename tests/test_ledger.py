@@ -160,9 +160,14 @@ def test_an_interrupt_keeps_what_has_ended_and_leaves_no_kernel_behind(course):
     while not (mark.exists() and mark.read_text()):
         assert run.poll() is None, run.communicate()
         time.sleep(0.1)
-    run.send_signal(signal.SIGINT)
     try:
-        out, err = run.communicate(timeout=150)
+        for patience in (60, 120):  # an interrupt that falls into a destructor is lost, to Python too: press it again
+            run.send_signal(signal.SIGINT)
+            try:
+                out, err = run.communicate(timeout=patience)
+                break
+            except subprocess.TimeoutExpired:
+                continue
     finally:
         run.kill()
     assert run.returncode == 130
