@@ -69,7 +69,7 @@ def _panel(fig: Canvas, column: int, rows: pd.DataFrame, expected: pd.DataFrame,
     _strokes(fig, column, expected, places, size)
     seen = seen or [1.0]
     room = [max(seen) * (max(seen) / min(seen)) ** 0.25] if words else []  # for words at the right
-    axis = log_axis(seen + room, room=3 if fig.lecture else 4)
+    axis = log_axis(seen + room, room=3)
     fig.update_xaxes(col=column, **axis, tickangle=0)
 
 
