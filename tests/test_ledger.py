@@ -152,7 +152,8 @@ def test_an_interrupt_keeps_what_has_ended_and_leaves_no_kernel_behind(course):
     sleep = f"import os, time\nopen({str(mark)!r}, 'w').write(str(os.getpid()))\ntime.sleep(250)"
     lesson(course, "02_two", SECOND, sleep)
     code = (
-        "import pathlib, sys\nfrom lntutor import __main__, ledger, results\n"
+        "import pathlib, signal, sys\nfrom lntutor import __main__, ledger, results\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # a shell's background jobs ignore it
         f"ledger.FOLDER, results.FOLDER = pathlib.Path({str(course)!r}), pathlib.Path({str(results.FOLDER)!r})\n"
         "sys.exit(__main__.main(['claims']))"
     )
@@ -160,16 +161,12 @@ def test_an_interrupt_keeps_what_has_ended_and_leaves_no_kernel_behind(course):
     while not (mark.exists() and mark.read_text()):
         assert run.poll() is None, run.communicate()
         time.sleep(0.1)
-    try:
-        for patience in (60, 120):  # an interrupt that falls into a destructor is lost, to Python too: press it again
-            run.send_signal(signal.SIGINT)
-            try:
-                out, err = run.communicate(timeout=patience)
-                break
-            except subprocess.TimeoutExpired:
-                continue
-    finally:
-        run.kill()
+    with run:
+        run.send_signal(signal.SIGINT)
+        try:
+            out, err = run.communicate(timeout=120)
+        finally:
+            run.kill()
     assert run.returncode == 130
     assert "stopped; the rows of the notebooks that have ended are in data/results/claims.csv" in out
     assert "Traceback" not in err
