@@ -10,18 +10,20 @@ from math import sqrt
 import numpy as np
 import pandas as pd
 
-from lntutor.config import flag, seed_list, whole
+from lntutor.config import flag, instance, seed_list, several, whole
 from lntutor.measure import Recorder
 from lntutor.reading import positions, random_stream
 
-MOST_WORDS = 24
+MOST_WORDS, MOST_LETTERS = 24, 1000
 
 
 def words_of(sentence: str) -> list[str]:
     """The words of a sentence, or a ValueError that says how many there may be."""
-    words = str(sentence).split()
+    words = instance("sentence", sentence, str).split()
     if not 1 <= len(words) <= MOST_WORDS:
         raise ValueError(f"the sentence must have 1 to {MOST_WORDS} words, got {len(words)}")
+    if len(sentence) > MOST_LETTERS:
+        raise ValueError(f"the sentence must have at most {MOST_LETTERS} letters, got {len(sentence)}")
     return words
 
 
@@ -45,7 +47,7 @@ def sentence_attention(
     added. Scores are q·k/√d_head, or q·k where `scaled` is False.
     """
     words, d, H = words_of(sentence), whole("width", width, 2, 4096), whole("heads", heads, 1, 256)
-    (seed,) = seed_list(seed)
+    seed = whole("seed", seed, 0, 2**31 - 1)
     if d % H:
         raise ValueError(f"heads must divide width, got heads={H} and width={d}")
     x = np.stack([random_stream(seed, "word", word.lower()).standard_normal(d) for word in words])
@@ -67,7 +69,7 @@ def softmax_saturation(widths: Iterable[int], *, keys: int = 8, seeds=range(20))
     the last two are ‖∂p/∂s‖_F = ‖diag p − pᵀp‖_F and ‖∂p/∂q‖_F, which has the keys and the scale as further factors.
     """
     keys, rows = whole("keys", keys, 2, 1024), []
-    for d in (whole("width", width, 1, 4096) for width in widths):
+    for d in (whole("width", width, 1, 4096) for width in several("widths", widths, "(8, 64)")):
         for seed in seed_list(seeds):
             random = random_stream(seed, "saturation", d)
             k, q = random.standard_normal((keys, d)), random.standard_normal(d)

@@ -7,6 +7,7 @@ soon as it arrives, so that workers need no disk in common.
 from __future__ import annotations
 
 import json
+import os
 import signal
 import threading
 import time
@@ -18,10 +19,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from lntutor import store
-from lntutor.config import whole
+from lntutor.bars import progress_bar
+from lntutor.config import flag, whole
 
 SMALL = 5.0  # seconds of work that are not worth the start of other processes
 ENOUGH = 0.5  # seconds after which it is known how long a cell takes
+POLITE = 10  # niceness of a worker, out of 19
 CODE = store.code(store.EVERY)  # now, in every process: the code that was imported, not what the files hold later
 
 
@@ -68,24 +71,36 @@ def compute(
     that more than SMALL seconds are left. An interrupt or an error keeps the cells that have ended: the next call goes
     on from there.
     """
-    from tqdm.auto import tqdm
-
     jobs = None if jobs is None else whole("jobs", jobs, 1, 1024)
+    keep, progress = flag("keep", keep), flag("progress", progress)
+    store.limit()  # says what is wrong with it before the work, not after it
     wanted = {cell.name: cell for cell in cells}
     found = dict(remembered(wanted, read)) if keep else {}
     rest = [cell for name, cell in wanted.items() if name not in found]
     words = f"{len(wanted)} {unit}s" + (f", {len(found)} remembered" if found else "")
-    bar = tqdm(total=len(wanted), initial=len(found), desc=words, unit=unit, disable=not progress)
-    with bar, _one_thread(), _renewed_workers(), closing(_results(work, rest, jobs, long)) as results:
+    bar = progress_bar(total=len(wanted), initial=len(found), desc=words, unit=unit, disable=not progress)
+    told = _told_when_stopped(found, len(wanted), unit, keep)
+    with told, bar, _one_thread(), _renewed_workers(), closing(_results(work, rest, jobs, long)) as results:
         for i, result in results:
             if isinstance(result, Failure):
                 raise _error(rest[i] if i is not None else None, result, len(found), len(wanted), keep)
             cell = rest[i]
             if keep and not store.save(cell.name, result):
-                bar.set_postfix_str("not remembered: the cache folder cannot be written", refresh=False)
+                bar.set_postfix_str("not remembered", refresh=False)
             found[cell.name] = read(json.loads(result), cell)
             bar.update()
     return [found[cell.name] for cell in cells]
+
+
+@contextmanager
+def _told_when_stopped(found: Mapping[str, Any], of: int, unit: str, keep: bool) -> Iterator[None]:
+    """An interrupt says what is left of the work."""
+    try:
+        yield
+    except KeyboardInterrupt as stop:
+        kept = " and are remembered: the same call goes on from there" if keep else ""
+        stop.add_note(f"Stopped. {len(found)} of {of} {unit}s have ended{kept}.")
+        raise
 
 
 def remembered(cells: Mapping[str, Cell], read: Callable[[Any, Cell], Any]) -> Iterator[tuple[str, Any]]:
@@ -153,7 +168,7 @@ def _parallel(work: Callable, rest: list[tuple[int, Cell]], jobs: int | None) ->
     from joblib.parallel import get_active_backend
 
     with _mended(get_active_backend()[0]):
-        calls = (delayed(_numbered)(i, work, cell.given, CODE) for i, cell in rest)
+        calls = (delayed(_numbered)(i, work, cell.given, CODE, os.getpid()) for i, cell in rest)
         results = Parallel(jobs, return_as="generator_unordered")(calls)
         try:
             while (one := _next(results)) is not None:
@@ -201,12 +216,20 @@ def _mended(backend: Any) -> Iterator[None]:
         del backend.submit, backend.retrieve_result_callback, backend.effective_n_jobs
 
 
-def _numbered(i: int, work: Callable, given: tuple, code: str) -> tuple[int, str | Failure]:
+def _numbered(i: int, work: Callable, given: tuple, code: str, caller: int) -> tuple[int, str | Failure]:
     """In a worker: the i-th cell, if this is the code that the caller has."""
+    if os.getpid() != caller:
+        _give_way()
     if code != CODE:
         where = "another lntutor, torch or numpy than the process that asked; install the same, and start both again"
         return i, Failure(f"a worker that has {where}")
     return i, _attempt(work, given)
+
+
+def _give_way() -> None:
+    """Let the page and its server go first: where every core computes, a plot that waits for two seconds gives up."""
+    if hasattr(os, "nice"):
+        os.nice(max(0, POLITE - os.nice(0)))
 
 
 def _attempt(work: Callable, given: tuple) -> str | Failure:

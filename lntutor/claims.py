@@ -6,10 +6,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from difflib import get_close_matches
 from html import escape
+from math import isfinite
 
 import numpy as np
 import pandas as pd
 
+from lntutor.config import instance, several, shown
 from lntutor.notes import NOTES
 
 VERDICTS = ("holds", "holds at this size", "does not hold here", "open", "out of reach")  # the last: on a CPU
@@ -211,15 +213,17 @@ def record(
     those of other questions). `size` says at which size it was measured, `tables` on which stored tables it rests:
     "warmup" on captions, "figure2_multi30k" on another text. What is out of reach says in words what it would need.
     """
-    if key not in CLAIMS:
+    if not isinstance(key, str) or key not in CLAIMS:
         near = get_close_matches(str(key), CLAIMS, 3, 0.4) or list(CLAIMS)[:3]
         raise ValueError(
-            f"There is no claim {key!r}. Near it are {', '.join(near)}; all of them are in lntutor.claims.CLAIMS."
+            f"There is no claim {shown(key)}. Near it are {', '.join(near)}; all of them are in lntutor.claims.CLAIMS."
         )
-    if verdict not in VERDICTS:
-        raise ValueError(f"The verdict on {key} must be one of {', '.join(map(repr, VERDICTS))}, got {verdict!r}.")
+    if not isinstance(verdict, str) or verdict not in VERDICTS:
+        raise ValueError(f"The verdict on {key} must be one of {', '.join(map(repr, VERDICTS))}, got {shown(verdict)}.")
     if verdict == "out of reach" and not isinstance(measured, str):
-        raise ValueError(f"{key} is out of reach: say in words what measuring it would need, got {measured!r}.")
+        raise ValueError(f"{key} is out of reach: say in words what measuring it would need, got {shown(measured)}.")
+    instance("size", size, str)
+    tables = several("tables", tables, "('warmup', 'figure2_multi30k')")
     words, computed = _in_words(key, measured)
     entry = {
         "measured": f"{words} ({size})" if size else words,
@@ -239,7 +243,7 @@ def _files(key: str, tables: Iterable[str]) -> list[str]:
 
     stored = results.stems()
     files = []
-    for name in [tables] if isinstance(tables, str) else tables:
+    for name in tables:
         file = next((stem for stem in (name, f"{name}_{results.CORPORA[0]}") if stem in stored), None)
         if file is None:
             near = get_close_matches(str(name), stored, 3, 0.4) or stored
@@ -256,20 +260,24 @@ def _in_words(key: str, measured) -> tuple[str, str]:
         return measured, ""
     try:
         values = np.asarray(measured, float).ravel()
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise ValueError(
             f"What was measured for {key} must be words, a number or an array over seeds, "
             f"got {type(measured).__name__}."
         ) from None
     if not values.size or not np.isfinite(values).all():
-        raise ValueError(f"What was measured for {key} must be finite numbers, got {measured!r}; else say it in words.")
+        said = f"What was measured for {key} must be finite numbers, got {shown(measured)}"
+        raise ValueError(f"{said}; else say it in words.")
     if values.size == 1:
         return _number(values[0]), ""
     return _number(values.mean()), f"± {_number(values.std(ddof=1))} over {values.size} seeds"
 
 
 def _is_number(value) -> bool:
-    return isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
+    try:
+        return isinstance(value, (int, float, np.number)) and not isinstance(value, bool) and isfinite(value)
+    except OverflowError:  # an int that no float holds
+        return False
 
 
 def _number(value) -> str:
@@ -302,7 +310,7 @@ def _notebook(notebook: str | int | None) -> str | None:
     number = f"{notebook:02d}" if isinstance(notebook, int) else str(notebook)[:2]
     known = sorted({claim.notebook for claim in CLAIMS.values()})
     if number not in known:
-        raise ValueError(f"Notebooks with claims are {', '.join(known)}; got {notebook!r}.")
+        raise ValueError(f"Notebooks with claims are {', '.join(known)}; got {shown(notebook)}.")
     return number
 
 

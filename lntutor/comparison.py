@@ -9,9 +9,9 @@ import pandas as pd
 
 from lntutor import store
 from lntutor.cells import Cell, compute, remembered
-from lntutor.config import ModelConfig, TrainConfig, seed_list, whole
+from lntutor.config import ModelConfig, TrainConfig, seed_list, shown, whole
 from lntutor.corpus import Corpus
-from lntutor.training import Run, Sample, train
+from lntutor.training import Run, Sample, check_run, train
 
 Case = tuple[ModelConfig, TrainConfig]
 
@@ -32,6 +32,8 @@ def compare(
     the cores. An interrupt keeps the runs that have ended: the next call goes on from there.
     """
     seeds, pairs = seed_list(seeds), whole("pairs", pairs, 0, 10**9)
+    for case in _pairs_of(cases):
+        check_run(*case, corpus)
     wanted = {
         (name, seed): _cell(cfg, how.with_(seed=seed), corpus, pairs)
         for name, (cfg, how) in cases.items()
@@ -40,6 +42,17 @@ def compare(
     options = {"keep": keep, "jobs": jobs, "long": True, "progress": progress, "unit": "run"}
     runs = dict(zip(wanted, compute(_one, list(wanted.values()), read=_read, **options), strict=True))
     return {name: [runs[name, seed] for seed in seeds] for name in cases}
+
+
+def _pairs_of(cases: Mapping[str, Case]) -> list[Case]:
+    """The cases, each of two settings, or a ValueError."""
+    if not isinstance(cases, Mapping) or not cases:
+        example = "{'Post-LN': (ModelConfig(), TrainConfig())}"
+        raise ValueError(f"cases must be a dict such as {example}, got {shown(cases)}")
+    for name, case in cases.items():
+        if not isinstance(case, tuple) or len(case) != 2:
+            raise ValueError(f"cases[{name!r}] must be (ModelConfig, TrainConfig), got {shown(case)}")
+    return list(cases.values())
 
 
 def _cell(cfg: ModelConfig, how: TrainConfig, corpus: Corpus, pairs: int) -> Cell:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
-from math import isfinite
+from itertools import islice
 from numbers import Integral, Real
+from reprlib import Repr
 from typing import Any
 
 import numpy as np
@@ -19,49 +21,97 @@ KINDS = ("gaussian", "tokens")
 OPTIMIZERS = ("adam", "sgd", "radam", "gi_adam")
 SCHEDULES = ("inverse_sqrt", "constant", "linear")
 TASKS = ("translation", "masked_words")
+MOST_SEEDS = 10_000
+_BRIEF = Repr()
+_BRIEF.maxstring = _BRIEF.maxlong = _BRIEF.maxother = 80
+
+
+def shown(value: Any) -> str:
+    """What was given, for a message: as Python writes it, in brief where that is long."""
+    try:
+        return _BRIEF.repr(value)
+    except Exception:  # Python writes no number of more than 4300 digits
+        return f"a {type(value).__name__}"
+
+
+def instance(name: str, value: Any, kind: type, advice: str = "") -> Any:
+    """`value` if it is of this kind, or a ValueError that names what it is."""
+    if not isinstance(value, kind):
+        article = "an" if kind.__name__[0] in "AEIOU" else "a"
+        raise ValueError(f"{name} must be {article} {kind.__name__}, got {shown(value)}{advice}")
+    return value
+
+
+def several(name: str, values: Any, example: str) -> tuple:
+    """The values of a list or the like, a text being one, or a ValueError."""
+    try:
+        return (values,) if isinstance(values, str) else tuple(values)
+    except TypeError:
+        raise ValueError(f"{name} must be a list such as {example}, got {shown(values)}") from None
+
+
+def numbers(name: str, values: Any, *dimensions: int, most: float = 1e308) -> np.ndarray:
+    """An array of numbers, finite unless `most` is infinity, with one of these numbers of axes, or a ValueError."""
+    try:
+        plain = values.tolist() if hasattr(values, "tolist") else values  # numpy warns of a tensor, or refuses it
+        found = None if np.iscomplexobj(plain) else np.array(plain, dtype=float)
+    except Exception:  # a thing of the reader's own may say no in any way it likes
+        found = None
+    if found is None or found.ndim not in dimensions or not (abs(found) <= most).all():
+        axes = " or ".join(map(str, dimensions))
+        raise ValueError(f"{name} must be numbers up to {most:g}, with {axes} axes, got {shown(values)}")
+    return found
 
 
 def whole(name: str, value: Any, low: int, high: int) -> int:
     """`value` as an int in low..high, or a ValueError that names it."""
     if isinstance(value, bool) or not isinstance(value, Integral) or not low <= value <= high:
-        raise ValueError(f"{name} must be a whole number in {low}..{high}, got {value!r}")
+        raise ValueError(f"{name} must be a whole number in {low}..{high}, got {shown(value)}")
     return int(value)
+
+
+def megabytes(variable: str, default: int, environ: Mapping[str, str]) -> int:
+    """Bytes that a variable of the environment gives in MB, or a ValueError that names it."""
+    given = environ.get(variable) or str(default)
+    if not (given.isdecimal() and int(given)):
+        raise ValueError(f"{variable} must be a whole number of MB from 1 on, such as 512, got {given!r}")
+    return int(given) * 2**20
 
 
 def number(name: str, value: Any, low: float, high: float, above: bool = False) -> float:
     """`value` as a finite float in low..high (above low, where asked), or a ValueError that names it."""
-    good = not isinstance(value, bool) and isinstance(value, Real) and isfinite(value) and low <= value <= high
+    good = not isinstance(value, bool) and isinstance(value, Real) and low <= value <= high  # as NaN is not
     if not good or (above and value == low):
         start = "above" if above else "from"
-        raise ValueError(f"{name} must be a number {start} {low:g} up to {high:g}, got {value!r}")
+        raise ValueError(f"{name} must be a number {start} {low:g} up to {high:g}, got {shown(value)}")
     return float(value)
 
 
 def choice(name: str, value: Any, allowed: tuple[str, ...]) -> str:
     """`value` if it is one of the allowed words, or a ValueError that lists them."""
     if not isinstance(value, str) or value not in allowed:
-        raise ValueError(f"{name} must be one of {', '.join(allowed)}, got {value!r}")
+        raise ValueError(f"{name} must be one of {', '.join(allowed)}, got {shown(value)}")
     return value
 
 
 def flag(name: str, value: Any) -> bool:
     """`value` if it is True or False, or a ValueError."""
     if not isinstance(value, bool | np.bool_):
-        raise ValueError(f"{name} must be True or False, got {value!r}")
+        raise ValueError(f"{name} must be True or False, got {shown(value)}")
     return bool(value)
 
 
 def seed_list(seeds: Any) -> tuple[int, ...]:
-    """`seeds` (a number or several different ones) as a tuple, or a ValueError."""
+    """`seeds` (a number or several different ones, at most MOST_SEEDS) as a tuple, or a ValueError."""
     if isinstance(seeds, Integral):
         seeds = (seeds,)
     try:
-        seeds = tuple(whole("seed", seed, 0, 2**31 - 1) for seed in seeds)
+        found = tuple(whole("seed", seed, 0, 2**31 - 1) for seed in islice(seeds, MOST_SEEDS + 1))
     except TypeError:
-        raise ValueError(f"seeds must be whole numbers such as range(3), got {seeds!r}") from None
-    if not seeds or len(set(seeds)) < len(seeds):
-        raise ValueError(f"seeds must be one or more different whole numbers, got {seeds!r}")
-    return seeds
+        raise ValueError(f"seeds must be whole numbers such as range(3), got {shown(seeds)}") from None
+    if not 1 <= len(found) <= MOST_SEEDS or len(set(found)) < len(found):
+        raise ValueError(f"seeds must be one or more different whole numbers, up to {MOST_SEEDS}, got {shown(seeds)}")
+    return found
 
 
 def depth_list(depths: Any) -> list[int]:
@@ -69,7 +119,7 @@ def depth_list(depths: Any) -> list[int]:
     try:
         depths = sorted({whole("depth", depth, 1, 64) for depth in depths})
     except TypeError:
-        raise ValueError(f"depths must be several whole numbers such as range(1, 25), got {depths!r}") from None
+        raise ValueError(f"depths must be several whole numbers such as range(1, 25), got {shown(depths)}") from None
     if not depths:
         raise ValueError("depths must name at least one depth, got none")
     return depths
@@ -103,9 +153,8 @@ class ModelConfig(Settings):
     norm: str = "layer"  # "rms"
 
     def __post_init__(self):
-        placement = self.placement
         self._clean(
-            placement=placement if isinstance(placement, Placement) else PLACEMENTS[placement],
+            placement=PLACEMENTS.find(self.placement),
             depth=whole("depth", self.depth, 1, 64),
             width=whole("width", self.width, 2, 4096),
             heads=whole("heads", self.heads, 1, 256),
@@ -154,11 +203,16 @@ class Batch:
     vocab: tuple[int, int] = (0, 0)  # sizes for source and target
 
     def __post_init__(self):
+        whole("pad", self.pad, 0, 2**31 - 1)
+        vocab = several("vocab", self.vocab, "(4000, 5000)")
+        if len(vocab) != 2:
+            raise ValueError(f"vocab must be two sizes, for source and target, got {shown(self.vocab)}")
+        object.__setattr__(self, "vocab", tuple(whole("vocab", size, 0, 2**31 - 1) for size in vocab))
         for name in ("source", "target", "labels"):
             ids = getattr(self, name)
-            if ids is None:
+            if ids is None and name != "source":
                 continue
-            ids = np.asarray(ids)
+            ids = _array(name, ids)
             if ids.ndim != 2 or not ids.size or not np.issubdtype(ids.dtype, np.integer):
                 raise ValueError(f"{name} must be whole numbers, sentences × words, got {ids.dtype} {ids.shape}")
             size = self.vocab[name != "source" and self.target is not None]
@@ -235,7 +289,7 @@ class TrainConfig(Settings):
             schedule=choice("schedule", self.schedule, SCHEDULES),
             steps=steps,
             batch=whole("batch", self.batch, 1, 65536),
-            seed=seed_list(self.seed)[0],
+            seed=whole("seed", self.seed, 0, 2**31 - 1),
             task=choice("task", self.task, TASKS),
             momentum=number("momentum", self.momentum, 0, 0.9999),
             dropout=number("dropout", self.dropout, 0, 0.9),
@@ -249,10 +303,17 @@ class TrainConfig(Settings):
             raise ValueError("give warmup_only or warmup_except, not both")
 
 
+def _array(name: str, values: Any) -> np.ndarray:
+    try:
+        return np.asarray(values)
+    except (TypeError, ValueError, RuntimeError):  # the last: a tensor that learns
+        raise ValueError(f"{name} must be rows of one length, padded, got {shown(values)}") from None
+
+
 def _layers(name: str, value: Any) -> tuple[str, ...]:
-    words = (value,) if isinstance(value, str) else tuple(value)
+    words = several(name, value, "('encoder', 'decoder.6')")
     for word in words:
         side, _, layer = str(word).partition(".")
-        if side not in ("encoder", "decoder") or (layer and not layer.isdecimal()):
-            raise ValueError(f"{name} must list sides or layers such as 'encoder' or 'decoder.6', got {word!r}")
+        if not isinstance(word, str) or side not in ("encoder", "decoder") or (layer and not layer.isdecimal()):
+            raise ValueError(f"{name} must list sides or layers such as 'encoder' or 'decoder.6', got {shown(word)}")
     return words

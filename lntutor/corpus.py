@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from lntutor import download
-from lntutor.config import TASKS, Batch, choice, flag, whole
+from lntutor.config import TASKS, Batch, choice, flag, instance, several, shown, whole
 from lntutor.parallel import LANGUAGES, SENTENCE_LIMIT, SPLITS, CorpusError, ParallelText, read_parallel
 from lntutor.reading import random_stream
 from lntutor.wording import join_pieces, join_words, split_words
@@ -114,10 +114,14 @@ class Corpus:
     def tokens(self, sentence: str, language: str = "de") -> list[str]:
         """The words of a sentence, as the vocabularies know them."""
         choice("language", language, LANGUAGES)
+        instance("sentence", sentence, str)
         return _tokenizer(self.lower, self.pieces)(sentence)
 
     def text(self, words: Sequence[str]) -> str:
         """A sentence of these words, as it is scored by sacrebleu: signs joined to their words, pieces joined."""
+        words = several("words", words, "['a', 'dog']")
+        for word in words:
+            instance("words", word, str)
         return (join_pieces if self.pieces else join_words)(words)
 
     def batches(
@@ -143,6 +147,7 @@ class Corpus:
         if isinstance(pairs, Integral):
             which = np.arange(whole("pairs", pairs, 1, most))
         else:
+            pairs = several("pairs", pairs, "[0, 1, 2]")
             which = np.array([whole("pair", pair, 0, most - 1) for pair in pairs], dtype=int)
             if not which.size:
                 raise ValueError("pairs must name at least one pair, got none")
@@ -158,13 +163,14 @@ class Corpus:
 
     def encode_sources(self, sentences: Sequence[str]) -> np.ndarray:
         """(B, n) padded German word numbers with END, ready to be translated."""
-        if isinstance(sentences, str) or not len(sentences):
-            raise ValueError(f"sentences must be a list of at least one German sentence, got {sentences!r}")
-        for sentence in sentences:
-            if len(sentence) > SENTENCE_LIMIT:
+        listed = several("sentences", sentences, "['ein Hund', 'eine Katze']")
+        if isinstance(sentences, str) or not listed:
+            raise ValueError(f"sentences must be a list of at least one German sentence, got {shown(sentences)}")
+        for sentence in listed:
+            if len(instance("sentence", sentence, str)) > SENTENCE_LIMIT:
                 raise ValueError(f"a sentence may have {SENTENCE_LIMIT} characters, got one of {len(sentence)}")
-        rows = Sentences.of(self.source.encode(self.tokens(sentence)) for sentence in sentences)
-        return rows.rows(np.arange(len(sentences)))
+        rows = Sentences.of(self.source.encode(self.tokens(sentence)) for sentence in listed)
+        return rows.rows(np.arange(len(listed)))
 
     def _pass(self, split: str, size: int, seed: int | None, number: int, task: str, pool: int) -> Iterator[Batch]:
         masks = self._masks(split, seed, number) if task == "masked_words" else None

@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator
 from copy import copy
-from dataclasses import asdict, dataclass, field
+from dataclasses import MISSING, asdict, dataclass, field, fields
 from math import isfinite
 
 import numpy as np
@@ -19,10 +19,12 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from lntutor.config import Batch, ModelConfig, choice, number, whole
+from lntutor.bars import progress_bar
+from lntutor.config import Batch, ModelConfig, choice, flag, instance, number, numbers, several, whole
 from lntutor.corpus import PAD, SPLITS, Corpus
 from lntutor.lanczos import Lanczos, density, start_vector
 from lntutor.learner import Learner
+from lntutor.measure import PARAMETERS
 from lntutor.model import Transformer
 from lntutor.twice import Twice
 
@@ -32,6 +34,7 @@ MEMORY = 2_000_000_000  # bytes that graphs and basis may take, where the caller
 MOST_WORDS = 3500  # in one piece of text: more gain little speed, and leave less room for graphs that are kept
 WORKING = 2.5  # what a product takes while it is computed, in sizes of the graph of one piece
 POINTS = 801  # of a smoothed curve
+MOST_PROBES, MOST_STEPS = 1000, 100_000
 
 
 # Operators -----------------------------------------------------------------------------------------------------
@@ -290,8 +293,13 @@ class Spectrum:
     loss: float = float("nan")  # nats a word, where the curvature was taken
 
     def __post_init__(self):
-        for array in (self.eigenvalues, self.weights):
+        for name in ("eigenvalues", "weights"):
+            array = numbers(name, getattr(self, name), 1)
             array.setflags(write=False)
+            object.__setattr__(self, name, array)
+        if not len(self.eigenvalues) == len(self.weights) > 0:
+            counts = f"{len(self.eigenvalues)} and {len(self.weights)}"
+            raise ValueError(f"eigenvalues and weights must be equally many, one or more, got {counts}")
 
     @property
     def rms(self) -> float:
@@ -310,7 +318,7 @@ class Spectrum:
         """
         low, high = self.lambda_min, self.lambda_max
         width = (high - low) / 100 or 1e-6 if width is None else number("width", width, 0, 1e12, above=True)
-        x = np.linspace(low - 4 * width, high + 4 * width, POINTS) if x is None else np.asarray(x, dtype=float)
+        x = np.linspace(low - 4 * width, high + 4 * width, POINTS) if x is None else numbers("x", x, 1)
         curve = {"x": x, "density": density(self.eigenvalues, self.weights, width, x)}
         ends = {"lambda_min": low, "lambda_max": high}
         return pd.DataFrame({"placement": self.placement, "seed": self.seed, **curve, **ends})
@@ -323,6 +331,10 @@ class Spectrum:
     @classmethod
     def of_table(cls, rows: pd.DataFrame) -> Spectrum:
         """The spectrum whose `table` this is."""
+        needed = ["eigenvalue", "weight", *(f.name for f in fields(cls)[2:] if f.default is MISSING)]
+        missing = [name for name in needed if name not in instance("rows", rows, pd.DataFrame)]
+        if missing or rows.empty:
+            raise ValueError(f"rows must be a spectrum's table, got one without {', '.join(missing) or 'rows'}")
         rows = rows.sort_values("eigenvalue", kind="stable")
         names = set(cls.__dataclass_fields__) - {"eigenvalues", "weights"}
         told = {name: rows[name].iloc[0].item() if hasattr(rows[name].iloc[0], "item") else rows[name].iloc[0]
@@ -345,7 +357,7 @@ class Iteration:
     """Lanczos from several random vectors at once, product by product; it can go on after it has stopped."""
 
     def __init__(self, operator, *, probes: int = 1, seed: int = 0, **about):
-        probes = whole("probes", probes, 1, 1000)
+        probes = whole("probes", probes, 1, MOST_PROBES)
         self.operator, self.seed, self.about = operator, whole("seed", seed, 0, 2**31 - 1), about
         starts = (start_vector(operator.size, seed, probe, operator.dtype) for probe in range(probes))
         self.probes = [Lanczos(operator.matvec, start) for start in starts]
@@ -357,7 +369,7 @@ class Iteration:
 
     def run(self, steps: int) -> Iterator[Progress]:
         """Bring every probe to so many products, one item a product; close the generator to stop."""
-        steps = whole("steps", steps, 1, 100_000)
+        steps = whole("steps", steps, 1, MOST_STEPS)
         before, started = self.products, time.perf_counter()
         of = before + sum(max(0, steps - probe.steps) for probe in self.probes)
         while waiting := [p for p in self.probes if p.steps < steps and not p.exhausted]:
@@ -400,6 +412,8 @@ def measurement(
 ) -> Iteration:
     """An iteration on the curvature of a translation loss at initialisation; see `hessian_spectrum`."""
     choice("kind", kind, KINDS)
+    whole("probes", probes, 1, MOST_PROBES)
+    wanted = chosen(instance("cfg", cfg, ModelConfig), only)
     operator = operator_at_start(
         cfg,
         corpus,
@@ -412,7 +426,7 @@ def measurement(
         dtype=dtype,
     )
     if only:
-        operator = operator.part(chosen(cfg, only))
+        operator = operator.part(wanted)
     if kind == "relative":
         operator = Scaled(operator, relative_scale(operator))
     if kind == "adam":
@@ -430,11 +444,11 @@ def hessian_spectrum(
     changes relative to each tensor's size; "adam", as Adam's first step sees it), only ("decoder.6", "encoder", "W_2":
     one block of the matrix), memory (bytes), dtype. An interrupt ends it and keeps the products made so far.
     """
-    from tqdm.auto import tqdm
-
+    whole("steps", steps, 1, MOST_STEPS)  # before the work
+    flag("progress", progress)
     iteration = measurement(cfg, corpus, pairs=pairs, **how)
-    items = iteration.run(whole("steps", steps, 1, 100_000))
-    with tqdm(
+    items = iteration.run(steps)
+    with progress_bar(
         total=steps * len(iteration.probes), desc=cfg.placement.label, unit="product", disable=not progress
     ) as bar:
         try:
@@ -444,6 +458,7 @@ def hessian_spectrum(
         except KeyboardInterrupt:
             if not iteration.products:
                 raise
+            bar.set_postfix_str("stopped; the products made so far are kept")
     return iteration.spectrum()
 
 
@@ -460,11 +475,12 @@ def operator_at_start(
     dtype: str = "float32",
 ) -> Operator:
     """The Hessian of a translation loss at initialisation, on the first `pairs` of a split."""
-    if not isinstance(corpus, Corpus):
-        raise ValueError(f"corpus must be a Corpus, got {corpus!r}; load_corpus('captions') gives one")
+    instance("cfg", cfg, ModelConfig)
+    instance("corpus", corpus, Corpus, "; load_corpus('captions') gives one")
     if cfg.stack != "encoder-decoder":
         raise ValueError(f"the loss is that of translation, which needs stack='encoder-decoder', got {cfg.stack!r}")
     number("memory", memory, 0, 1e15)
+    whole("seed", seed, 0, 2**31 - 1)
     kind = DTYPES[choice("dtype", dtype, tuple(DTYPES))]
     there = len(corpus.pairs(choice("split", split, SPLITS)))
     if whole("pairs", pairs, 1, 10**9) > there:
@@ -496,11 +512,11 @@ def by_length(corpus: Corpus, split: str, pairs: int, words: int = MOST_WORDS) -
 
 def chosen(cfg: ModelConfig, only: str) -> Callable[[tuple], bool]:
     """The names of weights that "decoder", "decoder.6", "W_2", "decoder.6.W_2" or "embedding" stands for."""
-    words = str(only).split(".")
+    words = instance("only", only, str).split(".")
     side = words.pop(0) if words[0] in cfg.sides else None
     layer = int(words.pop(0)) if side and words and words[0].isdecimal() else None
     parameter = words.pop(0) if words else None
-    known = ("W_Q", "W_K", "W_V", "W_O", "W_1", "W_2", "embedding")
+    known = (*PARAMETERS, "embedding")
     if words or (parameter and parameter not in known) or (layer is not None and not 1 <= layer <= cfg.depth):
         raise ValueError(
             f"only must be a side, a layer, a matrix or the two together, such as 'encoder', 'decoder.{cfg.depth}', "
@@ -516,28 +532,39 @@ def chosen(cfg: ModelConfig, only: str) -> Callable[[tuple], bool]:
 
 
 def hessian_blocks(
-    cfg: ModelConfig, corpus: Corpus, *, parameters: tuple[str, ...] = ("W_Q", "W_K", "W_V", "W_O", "W_1", "W_2"),
+    cfg: ModelConfig, corpus: Corpus, *, parameters: tuple[str, ...] = PARAMETERS,
     steps: int = 12, progress: bool = True, **how,
 ) -> pd.DataFrame:  # fmt: skip
     """Both ends of the spectrum of every layer's block of the Hessian, matrix by matrix; one row a block.
 
     Columns: placement, depth, width, side, layer, parameter, seed, size, lambda_max, lambda_min, rms. A layer's W_V of
-    self- and cross-attention are one block. Keywords as in `hessian_spectrum`, without `only` and `probes`.
+    self- and cross-attention are one block. Keywords as in `hessian_spectrum`, without `only` and `probes`. An
+    interrupt ends it and keeps the blocks that are done.
     """
-    from tqdm.auto import tqdm
-
     seed, kind = how.pop("seed", 0), how.pop("kind", "hessian")
     choice("kind", kind, ("hessian", "gauss_newton", "relative"))
+    whole("steps", steps, 1, MOST_STEPS)
+    flag("progress", progress)
+    parameters = [choice("parameters", p, PARAMETERS) for p in several("parameters", parameters, "('W_1', 'W_2')")]
+    if not parameters:
+        raise ValueError(f"parameters must name at least one of {', '.join(PARAMETERS)}, got none")
     whole_one = operator_at_start(cfg, corpus, seed=seed, gauss_newton=kind == "gauss_newton", by_hand=False, **how)
     places = [(side, layer, p) for side in cfg.sides for layer in range(1, cfg.depth + 1) for p in parameters]
     rows = []
-    for side, layer, parameter in tqdm(places, desc=cfg.placement.label, unit="block", disable=not progress):
-        block = whole_one.part(chosen(cfg, f"{side}.{layer}.{parameter}"))
-        scaled = Scaled(block, relative_scale(block)) if kind == "relative" else block
-        found = _run(Iteration(scaled, seed=seed), steps)
-        place = {"side": side, "layer": layer, "parameter": parameter, "seed": seed}
-        ends = {"lambda_max": found.lambda_max, "lambda_min": found.lambda_min, "rms": found.rms}
-        rows.append(_about(cfg) | place | {"size": found.size} | ends)
+    with progress_bar(total=len(places), desc=cfg.placement.label, unit="block", disable=not progress) as bar:
+        try:
+            for side, layer, parameter in places:
+                block = whole_one.part(chosen(cfg, f"{side}.{layer}.{parameter}"))
+                scaled = Scaled(block, relative_scale(block)) if kind == "relative" else block
+                found = _run(Iteration(scaled, seed=seed), steps)
+                place = {"side": side, "layer": layer, "parameter": parameter, "seed": seed}
+                ends = {"lambda_max": found.lambda_max, "lambda_min": found.lambda_min, "rms": found.rms}
+                rows.append(_about(cfg) | place | {"size": found.size} | ends)
+                bar.update()
+        except KeyboardInterrupt:
+            if not rows:
+                raise
+            bar.set_postfix_str("stopped; the blocks that are done are kept")
     return pd.DataFrame(rows)
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import hashlib
 import http.client
 import os
-import shutil
 import sys
 import urllib.error
 import urllib.request
@@ -18,6 +18,8 @@ from urllib.parse import urljoin, urlsplit
 
 import platformdirs
 
+from lntutor.bars import progress_bar
+from lntutor.files import put
 from lntutor.notes import HOME
 from lntutor.parallel import SUMS, CorpusError, ParallelText, check_sums, compare_sums, looks_like_page, read_parallel
 
@@ -127,17 +129,21 @@ def cache_folder(name: str) -> Path:
 
 def locate(name: str | Path, folder: str | Path | None = None) -> tuple[str, Path]:
     """A corpus's name, and the folder (or archive) to read; never another corpus than the one asked for."""
+    _check_path("name", name)
+    if folder is not None:
+        _check_path("folder", folder)
     if name not in CORPORA:
         path = _absolute(name)
         if folder is not None or not str(name) or not path.exists():
             near = get_close_matches(str(name), CORPORA, n=1)
             hint = f" Did you mean {near[0]!r}?" if near else ""
             known = f"There are {', '.join(CORPORA)}; or give a folder of train, val and test, each .de and .en"
-            raise CorpusError(f"there is no corpus and no folder {str(name)!r}.{hint} {known}")
+            raise CorpusError(f"there is no corpus and no folder {str(name)[:200]!r}.{hint} {known}")
         return path.name.removesuffix(".tgz"), path
     entry = CORPORA[name]
     named = folder if folder is not None else entry.variable and os.environ.get(entry.variable)
     if named:
+        _check_path(entry.variable or "folder", named)
         path = _absolute(named)
         if not path.exists():
             what = f"folder={str(folder)!r}" if folder is not None else f"the variable {entry.variable}"
@@ -150,6 +156,19 @@ def locate(name: str | Path, folder: str | Path | None = None) -> tuple[str, Pat
     if missing:
         raise CorpusError(f"{path} lacks {', '.join(missing)}: the download was not finished. To fix: {FETCH}")
     return name, path
+
+
+def _check_path(name: str, path: str | Path) -> None:
+    """A CorpusError where this cannot be a path: another thing than words, or words that no file system takes."""
+    try:
+        if not isinstance(path, str | Path):
+            raise ValueError
+        os.stat(_absolute(path))
+    except (ValueError, RuntimeError):  # NUL, half a surrogate pair; ~nobody
+        raise CorpusError(f"{name} must be the name of a corpus or a folder, got {path!r}") from None
+    except OSError as error:  # whether there is such a file, and whether it may be read, is seen later
+        if error.errno == errno.ENAMETOOLONG:
+            raise CorpusError(f"{name} is too long for a path, {len(str(path))} characters") from None
 
 
 def _absolute(path: str | Path) -> Path:
@@ -283,7 +302,7 @@ class _SameHost(urllib.request.HTTPRedirectHandler):
 
     def redirect_request(self, req, fp, code, msg, headers, newurl):
         old, new = urlsplit(req.full_url), urlsplit(newurl)
-        if new.hostname != old.hostname or (old.scheme, new.scheme) == ("https", "http"):
+        if new.netloc != old.netloc or new.scheme not in (old.scheme, "https"):
             fp.close()
             raise CorpusError(f"{req.full_url} leads on to {newurl}, another host, which is not followed. {BY_HAND}")
         return super().redirect_request(req, fp, code, msg, headers, newurl)
@@ -311,9 +330,7 @@ def copy_files(files: Sequence[Published], source: Path, folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for file in files:
-            part = folder / (file.name + ".part")
-            shutil.copyfile(source / file.name, part)
-            os.replace(part, folder / file.name)
+            put(folder / file.name, (source / file.name).read_bytes())
     except OSError as error:
         raise CorpusError(f"{folder} cannot be written ({error.strerror}). Set {HOME} to a folder of yours") from error
 
@@ -359,10 +376,8 @@ def _get(name: str, folder: Path | None) -> str:
     elif folder is not None:
         copy_files(MULTI30K, folder.expanduser(), path)
     else:
-        from tqdm import tqdm
-
         total = sum(file.size for file in MULTI30K)
-        with tqdm(total=total, unit="B", unit_scale=True, desc=name, leave=False, disable=None) as bar:
+        with progress_bar(total=total, unit="B", unit_scale=True, desc=name, leave=False, disable=None) as bar:
             fetch_files(MULTI30K, ADDRESS, path, bar.update)
     text = read_parallel(path)
     verify(name, path, text)

@@ -53,7 +53,7 @@ class Lanczos:
         self.matvec, self.reorthogonalise = matvec, reorthogonalise
         self.alphas: list[float] = []  # the diagonal of T
         self.betas: list[float] = []  # beside the diagonal; the last one leads out of T
-        self.exhausted = False  # the basis spans an invariant subspace: there is nothing more to find
+        self._end: int | None = None  # the number of steps that exhaust the space, once it is known
         self._pieces: list[Tensor] = []  # q_1 … q_{k+1}, ROWS to a piece: nothing is copied when it grows
         self._keep(0, start.detach() / length)
 
@@ -63,16 +63,24 @@ class Lanczos:
         return len(self.alphas)
 
     @property
+    def exhausted(self) -> bool:
+        """Whether the basis spans an invariant subspace: there is nothing more to find."""
+        return self.steps == self._end
+
+    @property
     def basis(self) -> Tensor:
         """(k, size): q_1 … q_k in rows."""
         return torch.cat(self._pieces)[: self.steps]
 
     def step(self) -> None:
-        """One product more; none where the space is exhausted."""
+        """One product more; none where the space is exhausted. An interrupt leaves it out, or in with all of it."""
         if self.exhausted:
             return
         k = self.steps
         q = self._row(k)
+        if len(self.betas) > k:  # a step was interrupted: what it left would be in the way
+            self._keep(k + 1, torch.zeros_like(q))
+            del self.betas[k:]
         w = self.matvec(q)
         alpha = _dot(q, w)
         if not np.isfinite(alpha):
@@ -84,19 +92,20 @@ class Lanczos:
             self._make_orthogonal(w)
             self._make_orthogonal(w)
         beta = _norm(w)
-        self.alphas.append(alpha)
         self.betas.append(beta)
-        scale = max(map(abs, (*self.alphas, *self.betas)))
+        scale = max(map(abs, (alpha, *self.alphas, *self.betas)))
         full = k + 1 == w.numel() and self.reorthogonalise
-        self.exhausted = full or beta <= ROUND_OFF * torch.finfo(w.dtype).eps * scale
-        if not self.exhausted:
+        if full or beta <= ROUND_OFF * torch.finfo(w.dtype).eps * scale:
+            self._end = k + 1
+        else:
             self._keep(k + 1, w / beta)
+        self.alphas.append(alpha)
 
     def ritz(self) -> Ritz:
         """Eigenvalues of T, the start vector's share in each, and |β_k · last component| (Parlett 1980, ch. 13)."""
         values, vectors = self._eigen()
         weights = vectors[0] ** 2
-        return Ritz(values, weights / weights.sum(), np.abs(self.betas[-1] * vectors[-1]))
+        return Ritz(values, weights / weights.sum(), np.abs(self.betas[self.steps - 1] * vectors[-1]))
 
     def vector(self, i: int) -> Tensor:
         """The Ritz vector of the i-th value, (size,)."""
@@ -106,7 +115,7 @@ class Lanczos:
     def _eigen(self) -> tuple[np.ndarray, np.ndarray]:
         if not self.steps:
             raise ValueError("there is no product yet: call step() first")
-        beside = np.diag(self.betas[:-1], -1)
+        beside = np.diag(self.betas[: self.steps - 1], -1)
         return np.linalg.eigh(np.diag(self.alphas) + beside + beside.T)
 
     def _row(self, i: int) -> Tensor:

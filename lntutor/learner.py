@@ -21,7 +21,7 @@ from lntutor.matrices import matrices, scale
 from lntutor.model import Packing, Sequence, Transformer
 from lntutor.placements import At
 from lntutor.reading import positions
-from lntutor.weights import BANK
+from lntutor.weights import BANK, check_weights
 
 
 class Quick(Transformer):
@@ -53,6 +53,7 @@ class Sizes(Transformer):
 
 def initial_weights(cfg: ModelConfig, seed: int, vocab: tuple[int, ...], dtype=torch.float32) -> dict[tuple, Tensor]:
     """Name → tensor: matrices, their biases, an embedding a side, gains and biases of norms, what else learns."""
+    check_weights(cfg, dtype.itemsize)
     weights = {}
     for m in matrices(cfg):
         weights[m.name] = BANK.samples(seed, m.name, *m.shape) * scale(cfg, m)

@@ -8,25 +8,19 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import subprocess
 import sys
 import tempfile
 from collections.abc import Iterable
 from importlib.metadata import version
 from pathlib import Path
-from textwrap import shorten
 
-import nbformat
 import pandas as pd
-from nbclient import NotebookClient
-from nbclient.exceptions import CellExecutionError, DeadKernelError
 
-from lntutor import notes, results, store
+from lntutor import files, notes, results
 from lntutor.claims import CLAIMS, FILE, NOT_YET, STORED, Claim, stored, stored_ledger
-from lntutor.lab import ROOT, lab_environment
+from lntutor.lessons import FOLDER, LessonError, execute, numbered
 
-FOLDER = ROOT / "notebooks"
+KEPT = f"the rows of the notebooks that have ended are in data/results/{FILE}"
 PAGE = """\
 <!DOCTYPE html>
 <html lang="en">
@@ -42,18 +36,17 @@ tr {{ border-top: 1px solid #e4e4e4; }}
 </head>
 <body>
 <main>
-<h1>The claims ledger</h1>
-<p>Every claim of the paper, the talk and those who came after that this course puts to the test: what was measured, how
-far it spreads, our verdict, and the command that measures it again.</p>
-{ledger}
+{body}
 </main>
 </body>
 </html>
 """
-
-
-class LessonError(Exception):
-    """A notebook that did not run to its end; the message says where and why."""
+BODY = """\
+<h1>The claims ledger</h1>
+<p>Every claim of the paper, the talk and those who came after that this course puts to the test: what was measured, how
+far it spreads, our verdict, and the command that measures it again.</p>
+<div class="output" tabindex="0">{ledger}</div>
+"""
 
 
 # Notebooks -----------------------------------------------------------------------------------------------------
@@ -62,12 +55,8 @@ class LessonError(Exception):
 def lessons(numbers: Iterable[str] = ()) -> list[Path]:
     """The notebooks of these numbers, or all of those that have claims and are here."""
     claimed = {claim.notebook for claim in CLAIMS.values()}
-    here = {path.stem[:2]: path for path in sorted(FOLDER.glob("*.ipynb")) if path.stem[:2] in claimed}
-    wanted = {number: number.zfill(2)[:2] for number in numbers} or {number: number for number in here}
-    for given, number in wanted.items():
-        if number not in here:
-            raise ValueError(f"there is no notebook {given!r} with claims; there are {', '.join(here) or 'none'}")
-    return [here[number] for number in sorted(set(wanted.values()))]
+    paths = [path for path in FOLDER.glob("*.ipynb") if path.stem[:2] in claimed]
+    return numbered(paths, numbers, " with claims")
 
 
 def records_of(path: Path) -> dict[str, dict]:
@@ -77,42 +66,6 @@ def records_of(path: Path) -> dict[str, dict]:
         file = Path(home) / notes.FILE
         records = json.loads(file.read_text(encoding="utf-8")).get("records", {}) if file.is_file() else {}
     return {key: records[key] for key in records if key in CLAIMS and CLAIMS[key].notebook == path.stem[:2]}
-
-
-def execute(path: Path, environment: dict[str, str]) -> None:
-    """Run a notebook from top to bottom, with a bar that counts its cells; a cell that fails raises LessonError."""
-    from tqdm.auto import tqdm
-
-    try:
-        notebook = nbformat.read(path, as_version=4)
-    except ValueError as error:
-        raise LessonError(f"{path.stem} is not a notebook: {_short(error)}") from None
-    how = {"store_widget_state": False, "resources": {"metadata": {"path": str(path.parent)}}}
-    client = NotebookClient(notebook, kernel_name="python3", **how)
-    kernel = {"env": {**os.environ, **lab_environment(), **environment}, "stderr": subprocess.DEVNULL}
-    try:
-        # cell by cell, because NotebookClient.execute() turns an interrupt into an error of its own
-        with client.setup_kernel(**kernel), tqdm(notebook.cells, desc=path.stem, unit="cell") as bar:
-            for index, cell in enumerate(bar):
-                try:
-                    client.execute_cell(cell, index)
-                except CellExecutionError as error:
-                    raise LessonError(_where(path, notebook, index, f"{error.ename}: {error.evalue}")) from None
-                except DeadKernelError:
-                    raise LessonError(_where(path, notebook, index, "its kernel died, out of memory maybe")) from None
-    except RuntimeError as error:
-        raise LessonError(f"{path.stem} got no kernel: {_short(error)}") from None
-
-
-def _where(path: Path, notebook: nbformat.NotebookNode, index: int, error: str) -> str:
-    """Which cell failed, as JupyterLab counts them, and with what."""
-    number = sum(cell.cell_type == "code" and bool(cell.source.strip()) for cell in notebook.cells[: index + 1])
-    first = notebook.cells[index].source.strip().partition("\n")[0]
-    return f"{path.stem} failed in code cell {number}, which begins `{first}`: {_short(error)}"
-
-
-def _short(error: object) -> str:
-    return shorten(str(error), 300, placeholder=" …")
 
 
 # The table -----------------------------------------------------------------------------------------------------
@@ -168,7 +121,12 @@ def write(entries: dict[str, dict]) -> None:
 
 def page() -> str:
     """The stored ledger as one HTML file that needs nothing else."""
-    return PAGE.format(ledger=stored_ledger()._repr_html_())
+    return PAGE.format(body=body())
+
+
+def body() -> str:
+    """The stored ledger under its heading."""
+    return BODY.format(ledger=stored_ledger()._repr_html_())
 
 
 def update(path: Path) -> list[str]:
@@ -192,7 +150,7 @@ def run(args: argparse.Namespace) -> int:
     """Run each notebook in turn; the file is whole after each of them. Or write what it has as a page."""
     try:
         if args.page:
-            store.put(args.page, page())
+            files.put(args.page, page())
             print(f"written: {args.page}")
             return 0
         paths = lessons(args.numbers)
@@ -202,8 +160,11 @@ def run(args: argparse.Namespace) -> int:
     try:
         ended = [_told(path) for path in paths]
     except KeyboardInterrupt:
-        print(f"stopped; the rows of the notebooks that have ended are in data/results/{FILE}")
+        print(f"stopped; {KEPT}")
         return 130
+    except OSError as error:
+        print(f"data/results cannot be written ({error.strerror or error}); {KEPT}", file=sys.stderr)
+        return 1
     if any(ended):
         print(f"written: data/results/{FILE}")
     return 0 if all(ended) else 1

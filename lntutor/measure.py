@@ -18,10 +18,10 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from lntutor.config import Batch, Inputs, ModelConfig, choice, depth_list, seed_list
+from lntutor.config import Batch, Inputs, ModelConfig, choice, depth_list, instance, seed_list, several
 from lntutor.matrices import blocks_with, matrices
 from lntutor.model import Sequence, Transformer, Watch
-from lntutor.placements import At, blocks
+from lntutor.placements import At, blocks, has_skip
 from lntutor.reading import positions, random_stream
 from lntutor.weights import BANK, Weights, check_memory
 
@@ -30,6 +30,7 @@ GRADIENTS = (*SITES[:5], "block", "parameter", "seed", "value", "below_floor")
 ENTROPIES = (*SITES[:5], "block", "head", "seed", "value", "uniform")
 PARAMETERS = ("W_Q", "W_K", "W_V", "W_O", "W_1", "W_2")
 TOLERANCE = {"float32": 1e-5, "float64": 1e-12}
+AGREEMENT, FAINT = 1e-3, 1e-5  # what is above FAINT × the largest of its table is the same to AGREEMENT elsewhere
 RECENT: dict[tuple, dict[tuple, Tensor]] = {}  # attention weights of the last passes: the theory asks for them next
 RECENT_LOCK = threading.Lock()
 TOGETHER = 48 * 2**20  # bytes of weights up to which seeds run together
@@ -157,10 +158,8 @@ class Recorder(Watch):
 
 def runs(cfg: ModelConfig, seeds, inputs: Inputs, dtype: str) -> Iterator[tuple[tuple[int, ...], torch.dtype]]:
     """Check a call's arguments, then yield the groups of seeds that run together."""
-    if not isinstance(cfg, ModelConfig):
-        raise ValueError(f"cfg must be a ModelConfig, got {type(cfg).__name__}")
-    if not isinstance(inputs, Inputs):
-        raise ValueError(f"inputs must be an Inputs, got {type(inputs).__name__}")
+    instance("cfg", cfg, ModelConfig)
+    instance("inputs", inputs, Inputs)
     choice("dtype", dtype, tuple(TOLERANCE))
     seeds, item = seed_list(seeds), 4 if dtype == "float32" else 8
     check_memory(cfg, inputs, 1, item)
@@ -267,6 +266,7 @@ def input_share(cfg: ModelConfig, *, seeds=range(3), inputs: Inputs = Inputs(), 
 
 
 def _needs_pairs(inputs: Inputs) -> None:
+    instance("inputs", inputs, Inputs)
     n = inputs.kind.source.shape[1] if isinstance(inputs.kind, Batch) else inputs.tokens
     if n < 2:
         raise ValueError(f"token similarity needs two tokens, got tokens={n}; give inputs=Inputs(tokens=2) or more")
@@ -285,6 +285,8 @@ def gradient_norms(
     Columns: placement, depth, width, side, layer, block, parameter, seed, value, below_floor. The last is True
     where the value is round-off, not gradient, in this dtype: do not draw it.
     """
+    instance("cfg", cfg, ModelConfig)
+    parameters = several("parameters", parameters, "('W_1', 'W_2')")
     wanted = {choice("parameter", parameter, PARAMETERS) for parameter in parameters}
     return table(cfg, GRADIENTS, list(_gradient_rows(cfg, seeds, inputs, dtype, lambda name: name[3] in wanted)))
 
@@ -293,7 +295,15 @@ def _gradient_rows(cfg, seeds, inputs, dtype, keep) -> Iterator[tuple]:
     for group, kind in runs(cfg, seeds, inputs, dtype):
         watch = Recorder(keep)
         out, fed = forward(cfg, group, inputs, kind, watch, grad=True)
-        yield from norm_rows(watch, fed.loss(out), group, dtype)
+        rows = norm_rows(watch, fed.loss(out), group, dtype)
+        skips = all(has_skip(cfg.placement, cfg.stack, side, cfg.depth) for side in cfg.sides)
+        yield from rows if skips else _without_skips(list(rows), kind)
+
+
+def _without_skips(rows: list[tuple], dtype: torch.dtype) -> Iterator[tuple]:
+    """Where only attention's weights lead down, to equal tokens, only round-off comes down: flag what is that faint."""
+    least = torch.finfo(dtype).eps * max((row[-2] for row in rows), default=0.0)
+    yield from ((*row[:-1], row[-1] or row[-2] < least) for row in rows)
 
 
 def norm_rows(watch: Recorder, loss: Tensor, seeds: tuple[int, ...], dtype: str) -> Iterator[tuple]:
@@ -384,7 +394,7 @@ def last_layer_gradients(
     Columns as `gradient_norms`. Where the placement's rule does not depend on the total depth, one forward pass
     serves every depth: layers are shared, and each depth needs only a backward pass through its own last layer.
     """
-    depths, side = depth_list(depths), cfg.sides[-1]
+    depths, side = depth_list(depths), instance("cfg", cfg, ModelConfig).sides[-1]
     wanted = blocks_with(cfg, parameter)
     rows = []
     if cfg.placement.depth_free and not cfg.placement.profile:

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
 import threading
 from pathlib import Path
 from typing import Any
 
 import platformdirs
+
+from lntutor import files
 
 HOME = "LNTUTOR_HOME"  # the folder of the reader's notes, where not the usual one for user data
 FILE = "notes.json"
@@ -103,17 +104,11 @@ class Notes:
             self._say(f"Your notes in {path()} make no sense and could not be moved ({error.strerror}).")
 
     def _write(self, stored: dict) -> None:
-        """Write beside the file, then put it in its place: a crash leaves the old one whole."""
-        part = None
+        """Put the file in its place whole, for its reader's eyes only."""
         try:
-            path().parent.mkdir(parents=True, exist_ok=True)
-            with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=path().parent, delete=False) as file:
-                part = file.name
-                json.dump(stored, file, ensure_ascii=False, indent=1)
-            os.replace(part, path())
+            text = json.dumps(stored, ensure_ascii=False, indent=1)
+            files.put(path(), text.encode("utf-8", "backslashreplace"), mode=0o600)  # half a surrogate pair: as in JSON
         except OSError as error:
-            if part:
-                Path(part).unlink(missing_ok=True)
             self._say(
                 f"Your guesses are kept for this session only: {path().parent} cannot be written ({error.strerror}). "
                 f"Set {HOME} to a folder of yours to keep them for later notebooks."
@@ -136,5 +131,7 @@ NOTES = Notes()
 
 def guess_of(name: str) -> str | None:
     """What the reader guessed at the `Predict` of this name, in words, in this session or an earlier one."""
+    if not isinstance(name, str):
+        raise ValueError(f"name must be that of a question, got {name!r}")
     words = NOTES.everywhere("guesses").get(name, {}).get("words")
     return str(words) if words is not None else None

@@ -327,6 +327,6 @@ def _safe_name(member: tarfile.TarInfo, path: Path) -> str:
     name = PurePosixPath(member.name.replace("\\", "/"))
     if name.is_absolute() or ".." in name.parts or re.match("[A-Za-z]:", member.name):
         raise CorpusError(f"{path} is refused: {member.name!r} leads out of the archive")
-    if not (member.isfile() or member.isdir()):
-        raise CorpusError(f"{path} is refused: {member.name!r} is a link or a device, not a file")
+    if not (member.isfile() or member.isdir()) or member.issparse():  # holes take memory that no limit has counted
+        raise CorpusError(f"{path} is refused: {member.name!r} is a link or a device or has holes, not a plain file")
     return "" if name.name.startswith("._") else name.name

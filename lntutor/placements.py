@@ -104,18 +104,38 @@ class Placement:
     key: str = ""  # its name in PLACEMENTS, set by assignment
 
     def __post_init__(self):
-        unknown = sorted(set(self.taps) - set(TAPS))
-        if unknown:
-            raise ValueError(f"taps must be among {', '.join(TAPS)}, got {', '.join(unknown)}")
+        self._check_fields()
         object.__setattr__(self, "key", self.key or self.label)
         for stack in STACKS:
             try:
                 draw(self, At(side=stack.split("-")[-1], layer=1, depth=4, stack=stack))
             except Exception as error:
                 raise ValueError(
-                    f"placement {self.label!r} cannot be read as a {stack} layer ({type(error).__name__}: {error}); "
-                    "a rule may use x + y, number * x, N(x) and f(x), and must return the new state"
+                    f"placement {self.label!r} cannot be read as a layer of the stack {stack!r} "
+                    f"({type(error).__name__}: {error}); a rule may use x + y, number * x, N(x) and f(x), and must "
+                    "return the new state"
                 ) from error
+
+    def _check_fields(self):
+        """Each field by itself; whether the rule can be read is seen by reading it."""
+        functions = {name: getattr(self, name) for name in ("layer", "start", "finish", "gain")}
+        if self.norm is not None:
+            functions["norm"] = self.norm
+        if not isinstance(self.taps, Mapping):
+            raise ValueError(f"taps must be a dict such as {{'q': function}}, got {self.taps!r}")
+        if unknown := sorted({str(name) for name in self.taps} - set(TAPS)):
+            raise ValueError(f"taps must be among {', '.join(TAPS)}, got {', '.join(unknown)}")
+        functions |= {f"taps[{name!r}]": tap for name, tap in self.taps.items()}
+        checks = [(name, callable(value), "a function", value) for name, value in functions.items()]
+        for name in ("label", "formula", "reference", "key"):
+            checks.append((name, isinstance(getattr(self, name), str), "words", getattr(self, name)))
+        for name in ("profile", "depth_free"):
+            checks.append((name, isinstance(getattr(self, name), bool), "True or False", getattr(self, name)))
+        checks.append(("year", self.year is None or type(self.year) is int, "a whole number or None", self.year))
+        checks.append(("label", self.label != "", "words, not empty", self.label))
+        for name, good, wanted, value in checks:
+            if not good:
+                raise ValueError(f"{name} of a placement must be {wanted}, got {value!r}")
 
     def __repr__(self):
         return f"Placement({self.label}: {self.formula})"
@@ -207,6 +227,19 @@ def last_sum(placement: Placement, stack: str, side: str, layer: int, depth: int
     return max((i for i, norm in enumerate(norms) if norm.inputs[0].kind == "sum"), default=None)
 
 
+@lru_cache(maxsize=4096)
+def has_skip(placement: Placement, stack: str, side: str, depth: int) -> bool:
+    """Whether a way leads through a layer past all of its sub-layers."""
+    drawing = draw(placement, At(side, 1, depth, stack))
+    boxes = [drawing.out]
+    while boxes:
+        box = boxes.pop()
+        if box.kind == "input":
+            return True
+        boxes += () if box in drawing.subs else box.inputs
+    return False
+
+
 class Placements(dict):
     """The dict of placements: assigning stamps the key, looking up a wrong name suggests the nearest."""
 
@@ -216,6 +249,13 @@ class Placements(dict):
         if not isinstance(placement, Placement):
             raise ValueError(f"PLACEMENTS[{key!r}] must be a Placement, got {type(placement).__name__}")
         super().__setitem__(key, replace(placement, key=key))
+
+    def __getitem__(self, key: str) -> Placement:
+        return super().__getitem__(key) if isinstance(key, str) else self.__missing__(key)
+
+    def find(self, given: Placement | str) -> Placement:
+        """The placement that is given, itself or by its name."""
+        return given if isinstance(given, Placement) else self[given]
 
     def __missing__(self, key):
         near = get_close_matches(str(key), self, n=1)

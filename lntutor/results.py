@@ -16,7 +16,8 @@ from pathlib import Path
 
 import pandas as pd
 
-from lntutor import store
+from lntutor import files
+from lntutor.cells import CellError
 from lntutor.comparison import Case, compare, finals, gradients
 from lntutor.config import ModelConfig, TrainConfig, choice
 from lntutor.corpus import Corpus, load_corpus
@@ -27,6 +28,7 @@ from lntutor.training import Run
 
 FOLDER = Path(__file__).resolve().parent.parent / "data" / "results"
 CORPORA = ("captions", "multi30k")
+GO_ON = "The runs that have ended are remembered, and the same command goes on from there"
 SMALL = ModelConfig("post", depth=2, width=64, heads=4, ffn=256)  # the model of every table, where not said otherwise
 QUICK = TrainConfig(steps=300, batch=32, schedule="constant")  # warm-up changes nothing but the first steps
 LONG = TrainConfig(steps=600, batch=32, validate_every=50)  # the paper's schedule
@@ -228,7 +230,11 @@ def read(name: str, corpus: str = "captions") -> pd.DataFrame:
             f"There is no stored table {name}_{corpus}; there are {there}. `python -m lntutor results NAME` makes one, "
             f"NAME among {', '.join(EXPERIMENTS)}, on {' or '.join(CORPORA)}"
         )
-    return load(path)
+    try:
+        return load(path)
+    except ValueError as error:  # cut short, or half a merge
+        again = f"`git checkout -- data/results` or `python -m lntutor results {name} --corpus {corpus}` makes it again"
+        raise ValueError(f"data/results/{path.name} is not a table ({error}): {again}") from None
 
 
 def stems() -> list[str]:
@@ -248,12 +254,12 @@ def load(path: Path, **how) -> pd.DataFrame:
 def write(table: pd.DataFrame, path: Path, head: list[str]) -> None:
     """Put a table in its place whole, and its checksum into SHA256SUMS beside it."""
     lines = "".join(f"# {line}\n" for line in head)
-    store.put(path, lines + table.to_csv(index=False, float_format="%.5g", lineterminator="\n"))
+    files.put(path, lines + table.to_csv(index=False, float_format="%.5g", lineterminator="\n"))
     sums = [f"{hashlib.sha256(p.read_bytes()).hexdigest()}  {p.name}\n" for p in sorted(path.parent.glob("*.csv"))]
-    store.put(path.parent / "SHA256SUMS", "".join(sums))
+    files.put(path.parent / "SHA256SUMS", "".join(sums))
 
 
-def make(name: str, corpus: str = "captions", *, jobs: int | None = None, folder: Path = FOLDER) -> pd.DataFrame:
+def make(name: str, corpus: str = "captions", *, jobs: int | None = None, folder: Path | None = None) -> pd.DataFrame:
     """Train or measure what an experiment needs, and store its table."""
     import torch
 
@@ -264,7 +270,7 @@ def make(name: str, corpus: str = "captions", *, jobs: int | None = None, folder
         f"{text.name}, SHA-256 {text.checksum}, torch {torch.__version__.partition('+')[0]}",
         setting,
     ]
-    write(table, folder / file_of(name, corpus).name, head)
+    write(table, (folder or FOLDER) / file_of(name, corpus).name, head)
     return table
 
 
@@ -288,8 +294,11 @@ def run(args: argparse.Namespace) -> int:
             print(f"written: data/results/{file_of(name, args.corpus).name}")
     except ValueError as error:  # a corpus that is not here, say
         print(error, file=sys.stderr)
+        return 1 if isinstance(error, CellError) else 2
+    except OSError as error:
+        print(f"data/results cannot be written ({error.strerror or error}). {GO_ON}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
-        print("stopped; the runs that have ended are remembered, and the same command goes on from there")
+        print(f"stopped. {GO_ON}")
         return 130
     return 0

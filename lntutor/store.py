@@ -1,8 +1,8 @@
 """Results kept on disk: computed once, and found again by all that they were computed from.
 
 An entry is a JSON file named by a hash of the question and of the package's code that answers it: after a change to
-either it is computed anew. It is written beside its place and then put there whole; one that cannot be read is
-computed again.
+either it is computed anew. One that cannot be read is computed again. All entries together have a limit in bytes; the
+least recently used leave first.
 """
 
 from __future__ import annotations
@@ -13,8 +13,10 @@ import json
 import os
 import pickle
 import sys
-import tempfile
+import time
+import warnings
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import fields, is_dataclass
 from functools import lru_cache, partial
 from pathlib import Path
@@ -24,7 +26,11 @@ from uuid import uuid4
 
 import platformdirs
 
+from lntutor import files
+from lntutor.config import megabytes
+
 CACHE = "LNTUTOR_CACHE"  # the folder of what can be computed again, where not the usual one for caches
+LIMIT = "LNTUTOR_CACHE_MB"  # MB that all entries may have together, where not 1024
 SOURCES = (
     "config", "corpus", "learner", "matrices", "measure", "model", "optimizers", "placements", "reading", "training",
     "translation", "weights", "parallel", "wording",
@@ -46,45 +52,76 @@ def key(*question: Any, also: tuple[str, ...] = ()) -> str:
 
 @lru_cache
 def code(also: tuple[str, ...] = ()) -> str:
-    """A hash of the modules that a result depends on, and the versions of what they stand on."""
+    """A hash of the modules that a result depends on, the versions of what they stand on, and the sample in use."""
     import numpy
     import torch
 
+    from lntutor.reading import DRAWN
+
     here = Path(__file__).resolve().parent
     texts = [(here / f"{name}.py").read_bytes() for name in SOURCES + also]
-    return hashlib.blake2b(b"\0".join([*texts, torch.__version__.encode(), numpy.__version__.encode()])).hexdigest()
+    versions = (torch.__version__, numpy.__version__, DRAWN)
+    return hashlib.blake2b(b"\0".join([*texts, *(version.encode() for version in versions)])).hexdigest()
 
 
 def load(name: str) -> Any:
     """An entry, or None where there is none that can be read."""
+    path = folder() / f"{name}.json"
     try:
-        return json.loads((folder() / f"{name}.json").read_text(encoding="utf-8"))
+        entry = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):
         return None
+    with suppress(OSError):  # a folder that can only be read
+        os.utime(path, ns=(time.time_ns(), path.stat().st_mtime_ns))  # used now; written when it was
+    return entry
 
 
 def save(name: str, text: str) -> bool:
-    """Keep an entry; False where the folder cannot be written, for a result that is not kept is still a result."""
+    """Keep an entry; False, and a warning, where that cannot be, for a result that is not kept is still a result."""
+    path = folder() / f"{name}.json"
     try:
-        put(folder() / f"{name}.json", text)
-    except OSError:
+        files.put(path, text)
+    except OSError as error:
+        warnings.warn(
+            f"Results are not remembered, and the next call computes them again: {folder()} cannot be written "
+            f"({error.strerror or error}). Make room there, or set {CACHE} to a folder of yours.",
+            stacklevel=2,
+        )
         return False
+    _make_room(path, len(text))
     return True
 
 
-def put(path: Path, text: str) -> None:
-    """Write a file beside its place, then put it there whole; nothing is left behind where that fails."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    options = {"encoding": "utf-8", "newline": "", "dir": path.parent, "suffix": ".part", "delete": False}
-    with tempfile.NamedTemporaryFile("w", **options) as file:
-        try:
-            file.write(text)
-            file.close()
-            os.chmod(file.name, 0o644)
-            os.replace(file.name, path)
-        except BaseException:
-            Path(file.name).unlink(missing_ok=True)
-            raise
+_unseen: dict[Path, int] = {}  # folder → bytes that were written there since it was last looked through
+
+
+def _make_room(new: Path, size: int) -> None:
+    """Now and then, delete the entries that were not used for longest, as far as all are over the limit.
+
+    An entry that seems to be of the future was used before the clock was set back, nobody knows when: it goes first,
+    so that those of now can stay.
+    """
+    most, home = limit(), new.parent
+    _unseen[home] = _unseen.get(home, most) + size
+    if _unseen[home] < most / 16:
+        return
+    _unseen[home], now, entries = 0, time.time_ns(), []
+    for path in home.glob("*.json"):
+        with suppress(OSError):
+            about = path.stat()
+            entries.append((path == new, about.st_atime_ns <= now, about.st_atime_ns, about.st_size, path))
+    over = sum(entry[-2] for entry in entries) - most
+    for *_, size, path in sorted(entries)[:-1]:
+        if over <= 0:
+            break
+        with suppress(OSError):
+            path.unlink()
+            over -= size
+
+
+def limit(environ: Mapping[str, str] = os.environ) -> int:
+    """Bytes that all entries may have together."""
+    return megabytes(LIMIT, 1024, environ)
 
 
 def digest(thing: Any) -> str:

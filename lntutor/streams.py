@@ -187,7 +187,7 @@ def through_scores(P: Array, G: Array, Cq: Array, Ck: Array, Cv: Array) -> tuple
     """
     P = P / P.sum(-1, keepdims=True)  # measured in float32, and D_i·1 = 0 is what all this rests on
     to_q, to_k, left = scores_by_sums(P, G, Cq, Ck, Cv)
-    if left < DIGITS:
+    if not left >= DIGITS:
         to_q, to_k = scores_by_roots(P, G, Cq, centred(Ck), centred(Cv))
     return to_q.mean(-3), to_k.mean(-3)
 
@@ -234,9 +234,10 @@ def centred(C: Array) -> Array:
 
 
 def root(C: Array) -> Array:
-    """A matrix R with R Rᵀ = C."""
-    values, vectors = np.linalg.eigh(C)
-    return vectors * np.sqrt(np.maximum(values, 0))[..., None, :]
+    """A matrix R with R Rᵀ = C; NaN where C is too large for a number."""
+    good = np.isfinite(C).all((-2, -1), keepdims=True)
+    values, vectors = np.linalg.eigh(np.where(good, C, 0))
+    return np.where(good, vectors * np.sqrt(np.maximum(values, 0))[..., None, :], np.nan)
 
 
 def hermite(f: Callable[[Array], Array], size: Array, terms: int) -> tuple[Array, Array, Array, Array]:

@@ -7,22 +7,24 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, fields
 from difflib import get_close_matches
 from inspect import BoundArguments, Parameter, signature
-from itertools import product
+from itertools import islice, product
+from math import prod
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from lntutor import store
-from lntutor.cells import Cell, compute
-from lntutor.config import Inputs, ModelConfig, Settings, TrainConfig
+from lntutor import files, store
+from lntutor.cells import Cell, CellError, compute
+from lntutor.config import Inputs, ModelConfig, Settings, TrainConfig, instance, shown, whole
 from lntutor.placements import PLACEMENTS, Placement
 
 FUNCTIONS = (  # of the command line
@@ -30,6 +32,7 @@ FUNCTIONS = (  # of the command line
     "hessian_spectrum", "hessian_blocks",
 )  # fmt: skip
 READS = ("train", "hessian_spectrum", "hessian_blocks")  # those that need a text
+MOST_CELLS = 100_000  # of a grid
 NAMED = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
 
 
@@ -55,13 +58,17 @@ def sweep(
     """
     call, name = _bound(function, base, fixed), getattr(function, "__name__", type(function).__name__)
     if not isinstance(grid, Mapping) or not grid:
-        raise ValueError(f"grid must be a dict of one or more lists such as {{'depth': [2, 4, 8]}}, got {grid!r}")
+        raise ValueError(f"grid must be a dict of one or more lists such as {{'depth': [2, 4, 8]}}, got {shown(grid)}")
+    for key in grid:
+        instance("a key of grid", key, str)
     places = {key: _place(key, call) for key in grid}
     axes = {key: _values(key, values, places[key]) for key, values in grid.items()}
     missing = [p.name for p in call.signature.parameters.values() if p.kind in NAMED and p.name not in call.arguments]
     missing = [argument for argument in missing if argument not in {place.argument for place in places.values()}]
     if missing:
         raise ValueError(f"{name} needs {', '.join(missing)}: give it in base, as a keyword of sweep, or in the grid")
+    if (count := prod(map(len, axes.values()))) > MOST_CELLS:
+        raise ValueError(f"grid must have at most {MOST_CELLS} cells, got {count} or more: give fewer values")
     combinations = [dict(zip(axes, values, strict=True)) for values in product(*axes.values())]
     labels = [{key: _label(value) for key, value in values.items()} for values in combinations]
     calls = [_changed(call, places, values) for values in combinations]
@@ -80,9 +87,12 @@ def _values(key: str, values: Any, place: Place) -> list:
     """The values of one key, as Python has them; one alone is a list of one."""
     if isinstance(values, str) or not isinstance(values, Iterable):
         values = [values]
+    values = islice(values, MOST_CELLS + 1)
     values = [value.item() if hasattr(value, "item") and not getattr(value, "ndim", 0) else value for value in values]
     if place.field == "placement":  # what the name stands for now: it may be defined anew
-        values = [value if isinstance(value, Placement) else PLACEMENTS[value] for value in values]
+        values = [PLACEMENTS.find(value) for value in values]
+    if place.several:
+        values = [whole("seed", value, 0, 2**31 - 1) for value in values]
     labels = [repr(_label(value)) for value in values]
     if not values or len(set(labels)) < len(labels):
         said = ", ".join(labels) or "none"
@@ -293,7 +303,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Sweep, and write the table whole."""
+    """Sweep, and write the table whole. Exit code 2: it was not begun; 1: a cell or the writing failed."""
     import lntutor
     from lntutor.corpus import load_corpus
 
@@ -307,23 +317,36 @@ def run(args: argparse.Namespace) -> int:
         with _cluster(args.dask):
             table = sweep(getattr(lntutor, args.function), grid, base, jobs=args.jobs, **fixed)
         text = table.to_csv(index=False, lineterminator="\n")
-        if args.out:
-            store.put(args.out, text)
+        if args.out and not _written(args.out, text):
+            return 1
         print(f"written: {args.out}, {len(table)} rows\n" if args.out else text, end="")
         return 0
     except (OSError, ValueError) as error:
         print(error, file=sys.stderr)
-        return 1
+        return 1 if isinstance(error, CellError) else 2
     except KeyboardInterrupt:
         said = "stopped; the cells that have ended are remembered, and the same command goes on from there"
         print(said, file=sys.stderr)
         return 130
 
 
+def _written(out: Path, text: str) -> bool:
+    """Put the table in its place; False, and a sentence, where that cannot be."""
+    try:
+        files.put(out, text)
+        return True
+    except OSError as error:
+        again = "the cells are remembered, and the same command with another --out writes the table at once"
+        print(f"{out} cannot be written ({error.strerror or error}); {again}", file=sys.stderr)
+        return False
+
+
 def _cluster(address: str | None) -> Any:
     """joblib's settings for a Dask cluster, where there is an address."""
     import joblib
 
+    if address and not re.fullmatch(r"(\w+://)?\S+:\d{1,5}", address):  # Dask would try for a minute
+        raise ValueError(f"--dask must be the address of a scheduler, such as tcp://127.0.0.1:8786, got {address!r}")
     try:
         return joblib.parallel_config(backend="dask", scheduler_host=address) if address else nullcontext()
     except (OSError, ValueError) as error:

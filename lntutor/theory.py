@@ -13,12 +13,14 @@ from math import log, sqrt
 import numpy as np
 import pandas as pd
 
-from lntutor.config import Batch, Inputs, ModelConfig, choice, depth_list, seed_list
+from lntutor.config import Batch, Inputs, ModelConfig, choice, depth_list, flag, instance, seed_list
 from lntutor.matrices import Matrix, blocks_with, matrices, parameters, scale
-from lntutor.placements import At
+from lntutor.placements import At, blocks
 from lntutor.reading import Reading, positions
-from lntutor.streams import Array, Mixture, Stream, backward, diagonal, outer
+from lntutor.streams import Array, Mixture, Stream, backward, diagonal, outer, root
 
+MATRICES = 17  # tokens × tokens, that a sub-layer keeps, forward and back
+LIMIT = 8 * 2**30  # bytes
 QUANTITIES = ("signal", "backward", "gradient", "similarity", "last_layer")
 
 
@@ -65,7 +67,7 @@ def theorem_bound(cfg: ModelConfig) -> float:
     ‖J_LN(z)‖² = d/‖z‖² with ‖z‖² ≥ α₀E‖z‖², α₀ = 1/10. Bounding each of the d² entries by these gives
     d√(20 ln(100d)/q), where q = E‖z‖²/d: d√(40/3·ln(100d)) for Post-LN, d√(40 ln(100d)/(L + 2)) for Pre-LN.
     """
-    if cfg.placement.key not in THEOREM_1:
+    if instance("cfg", cfg, ModelConfig).placement.key not in THEOREM_1:
         raise ValueError(
             f"Theorem 1 speaks of {' and '.join(THEOREM_1)}, got placement={cfg.placement.key!r}; "
             "predict(cfg, 'gradient') covers every placement"
@@ -81,6 +83,9 @@ def theorem_probability(epsilon: float, delta: float) -> float:
 
 def broken_assumptions(cfg: ModelConfig, inputs: Inputs = Inputs(), *, brief: bool = False) -> tuple[str, ...]:
     """What `cfg` breaks of the theorem's setting (section 3.3), a sentence each, or a few words if `brief`."""
+    instance("cfg", cfg, ModelConfig)
+    instance("inputs", inputs, Inputs)
+    flag("brief", brief)
     variances = all(abs(scale(cfg, m) ** 2 * m.shape[0] - 1) < 1e-9 for m in matrices(cfg) if m.layer == 1)
     softmax, label = cfg.attention != "uniform", cfg.placement.label
     checks = (  # (does it hold, what there is instead, a sentence)
@@ -127,6 +132,7 @@ class MeanField(Reading):
     """
 
     def __init__(self, cfg: ModelConfig, inputs: Inputs, maps: dict[tuple, Array] | None = None):
+        check_memory(cfg, inputs)
         super().__init__(cfg)
         self.inputs, self.maps = inputs, maps
         self.tape: list[Stream] = []
@@ -203,6 +209,17 @@ class MeanField(Reading):
         return sqrt(max(float(squares.sum(-1).mean()), 0.0) * copies(self.inputs, squares))
 
 
+def check_memory(cfg: ModelConfig, inputs: Inputs) -> None:
+    """Refuse, before anything is computed, what would take more than LIMIT bytes: tokens × tokens for every step."""
+    sentences, n = 1, inputs.tokens
+    if isinstance(inputs.kind, Batch):
+        sentences, n = inputs.kind.labels.shape[0], max(inputs.kind.source.shape[1], inputs.kind.labels.shape[1])
+    need = 8 * MATRICES * sentences * n**2 * cfg.depth * sum(len(blocks(cfg.stack, side)) for side in cfg.sides)
+    if need > LIMIT:
+        said = f"The theory of depth={cfg.depth} with {sentences} × {n} tokens needs {need / 2**30:.0f} GiB"
+        raise ValueError(f"{said}, the limit is {LIMIT / 2**30:.0f} GiB; take fewer layers or tokens")
+
+
 def copies(inputs: Inputs, over_sentences: Array) -> int:
     """How many sentences each entry of the last axis stands for."""
     sentences = len(inputs.kind.source) if isinstance(inputs.kind, Batch) else inputs.batch
@@ -271,11 +288,9 @@ def loss_gram(cfg: ModelConfig, inputs: Inputs, C: Array) -> Array:
 def sampled_overlap(logits: Array, words: int, draws: int = 16) -> Array:
     """E p_i·p_j for softmax over `words` Gaussian logits with this covariance between tokens."""
     random = np.random.default_rng(0)
-    value, vector = np.linalg.eigh(logits)
-    root = vector * np.sqrt(np.maximum(value, 0))[..., None, :]
-    total = np.zeros_like(logits)
+    half, total = root(logits), np.zeros_like(logits)
     for _ in range(draws):
-        z = root @ random.standard_normal((logits.shape[-1], words))
+        z = half @ random.standard_normal((logits.shape[-1], words))
         p = np.exp(z - z.max(-1, keepdims=True))
         p /= p.sum(-1, keepdims=True)
         total = total + p @ p.mT
@@ -301,15 +316,14 @@ def predict(
     needs no forward pass; softmax attention takes the weights measured for these seeds. W_Q and W_K see only how
     tokens differ: where tokens have nearly collapsed, as in deep Post-LN, their predictions are the least exact.
     """
-    if not isinstance(cfg, ModelConfig):
-        raise ValueError(f"cfg must be a ModelConfig, got {type(cfg).__name__}")
-    if not isinstance(inputs, Inputs):
-        raise ValueError(f"inputs must be an Inputs, got {type(inputs).__name__}")
+    instance("cfg", cfg, ModelConfig)
+    instance("inputs", inputs, Inputs)
     choice("quantity", quantity, QUANTITIES)
-    if quantity == "last_layer":
-        return _last_layer(cfg, inputs, depths, parameter, seeds)
-    with closing(MeanField(cfg, inputs, _maps(cfg, inputs, seeds))) as field:
-        return _predicted(field, quantity)
+    with np.errstate(over="ignore", invalid="ignore"):  # a deep stream without LN is beyond the numbers there are
+        if quantity == "last_layer":
+            return _last_layer(cfg, inputs, depths, parameter, seeds)
+        with closing(MeanField(cfg, inputs, _maps(cfg, inputs, seeds))) as field:
+            return _predicted(field, quantity)
 
 
 def _predicted(field: MeanField, quantity: str) -> pd.DataFrame:

@@ -14,7 +14,8 @@ from math import isfinite, nan
 import pandas as pd
 import torch
 
-from lntutor.config import Batch, ModelConfig, TrainConfig, whole
+from lntutor.bars import progress_bar
+from lntutor.config import Batch, ModelConfig, TrainConfig, flag, instance, whole
 from lntutor.corpus import PAD, Corpus
 from lntutor.learner import Learner
 from lntutor.matrices import matrices
@@ -103,11 +104,11 @@ def train(
 
     An interrupt stops the training and keeps what was measured; one while it translates leaves BLEU out.
     """
+    check_run(cfg, how, corpus)
     _check(pairs, beam, samples)  # before the work, not after it
-    from tqdm.auto import tqdm
-
+    flag("progress", progress)
     last = None
-    with tqdm(total=how.steps, desc=cfg.placement.label, unit="step", disable=not progress) as bar:
+    with progress_bar(total=how.steps, desc=cfg.placement.label, unit="step", disable=not progress) as bar:
         try:
             for last in steps(cfg, how, corpus):
                 bar.update()
@@ -116,10 +117,18 @@ def train(
         except KeyboardInterrupt:
             if last is None:
                 raise
+            bar.set_postfix_str("stopped; what was measured is kept")
     try:
         return finish(last, pairs=pairs, beam=beam, samples=samples)
     except KeyboardInterrupt:
         return replace(last.run(), status="stopped")
+
+
+def check_run(cfg: ModelConfig, how: TrainConfig, corpus: Corpus) -> None:
+    """A ValueError where this is not a model, a way to train it and a text."""
+    instance("cfg", cfg, ModelConfig)
+    instance("how", how, TrainConfig)
+    instance("corpus", corpus, Corpus, "; load_corpus('captions') gives one")
 
 
 def _check(pairs: int, beam: int, samples: int) -> None:
@@ -147,8 +156,7 @@ class Trainer:
     """A run under way: the learner, its optimiser, and the rows measured so far."""
 
     def __init__(self, cfg: ModelConfig, how: TrainConfig, corpus: Corpus):
-        if not isinstance(corpus, Corpus):
-            raise ValueError(f"corpus must be a Corpus, got {corpus!r}; load_corpus('captions') gives one")
+        check_run(cfg, how, corpus)
         if cfg.stack != STACK[how.task]:
             raise ValueError(
                 f"task={how.task!r} needs a model with stack={STACK[how.task]!r}, got stack={cfg.stack!r}; "
@@ -180,8 +188,8 @@ class Trainer:
         row["tokens_per_second"] = words / (time.perf_counter() - started)
         if self.status != "diverged" and measured and step > 1:
             row["val_loss"] = self.validate()
-        self.rows.append(row)
         self.norms += norms
+        self.rows.append(row)  # last: an interrupt leaves a step out, or in with all of it
         if self.status != "diverged" and step == self.how.steps:
             broken = step > 1 and not isfinite(row["val_loss"])  # by the last update: no further step would tell
             self.status = "diverged" if broken else "finished"
@@ -221,5 +229,6 @@ class Trainer:
     def run(self) -> Run:
         """All that was measured so far."""
         table = pd.DataFrame(self.rows, columns=list(COLUMNS))
-        gradients = pd.DataFrame(self.norms, columns=["step", *GRADIENTS])
+        norms = [row for row in self.norms if row[0] <= len(self.rows)]
+        gradients = pd.DataFrame(norms, columns=["step", *GRADIENTS])
         return Run(self.cfg, self.how, self.corpus.name, self.corpus.checksum, table, gradients, self.status)

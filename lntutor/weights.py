@@ -7,27 +7,35 @@ depth 6 is the first half of depth 12; width 64 is a corner of width 128.
 
 from __future__ import annotations
 
+import os
 import threading
 from collections import OrderedDict
+from collections.abc import Mapping
 from functools import lru_cache
 
 import numpy as np
 import torch
 
-from lntutor.config import Batch, Inputs, ModelConfig
+from lntutor.config import Batch, Inputs, ModelConfig, megabytes
 from lntutor.matrices import matrices, scale
 from lntutor.placements import blocks
 from lntutor.reading import random_stream
 
 TILE = 64
 GIB = 2**30
+MEMORY = "LNTUTOR_MEMORY"  # MB that the bank may hold, where not 2048: for a server that many share
+
+
+def memory_limit(environ: Mapping[str, str] = os.environ) -> int:
+    """Bytes that the bank may hold."""
+    return megabytes(MEMORY, 2048, environ)
 
 
 class WeightBank:
     """Samples and ready matrices under one limit in bytes, the least recently used leave first."""
 
-    def __init__(self, limit: int = 2 * GIB):
-        self.limit = limit
+    def __init__(self, limit: int | None = None):
+        self.limit = memory_limit() if limit is None else limit
         self.used = 0  # bytes held
         self._kept: OrderedDict[tuple, torch.Tensor] = OrderedDict()
         self._lock = threading.RLock()
@@ -99,14 +107,27 @@ def bytes_needed(cfg: ModelConfig, inputs: Inputs, seeds: int = 1, item: int = 4
     return seeds * item * (weights + signal + inputs.vocab * cfg.width)
 
 
+def check_weights(cfg: ModelConfig, item: int = 4) -> None:
+    """Refuse, before anything is drawn, a model whose weights alone would exceed the bank's limit."""
+    need = item * sum(rows * columns for rows, columns in (m.shape for m in matrices(cfg)))
+    if need > BANK.limit:
+        raise ValueError(f"The weights of depth={cfg.depth}, width={cfg.width}, ffn={cfg.ffn} need {_smaller(need)}")
+
+
+def _smaller(need: int) -> str:
+    return (
+        f"{need / GIB:.1f} GiB, the limit is {BANK.limit / GIB:.1f} GiB; "
+        "make one of them smaller, or raise lntutor.weights.BANK.limit (in bytes)"
+    )
+
+
 def check_memory(cfg: ModelConfig, inputs: Inputs, seeds: int = 1, item: int = 4) -> None:
     """Refuse, before anything is drawn, a config that alone would exceed the bank's limit."""
     need = bytes_needed(cfg, inputs, seeds, item)
     if need > BANK.limit:
         raise ValueError(
             f"depth={cfg.depth}, width={cfg.width}, ffn={cfg.ffn}, tokens={inputs.tokens}, batch={inputs.batch} "
-            f"needs {need / GIB:.1f} GiB, the limit is {BANK.limit / GIB:.1f} GiB; "
-            "make one of them smaller, or raise lntutor.weights.BANK.limit (in bytes)"
+            f"needs {_smaller(need)}"
         )
 
 
