@@ -10,9 +10,11 @@ from importlib import import_module
 COMMANDS = {
     "doctor": ("check this installation, one line a finding, with the fix", "lntutor.doctor"),
     "lab": ("open the course in JupyterLab", "lntutor.lab"),
+    "app": ("show every explorer and notebook as a page without code", "lntutor.app"),
     "data": ("list the corpora and where they are, or get one", "lntutor.download"),
     "sweep": ("measure or train a grid of settings, into one table", "lntutor.sweeps"),
     "results": ("make the stored tables in data/results again", "lntutor.results"),
+    "site": ("make static pages of the course that open from disk", "lntutor.site"),
     "claims": ("run the lessons and write the claims ledger again", "lntutor.ledger"),
 }
 

@@ -57,10 +57,12 @@ def examine(root: Path = ROOT) -> Iterator[Finding]:
     yield from check_downloads()
 
 
-def check_python(version: tuple[int, ...] = tuple(sys.version_info[:3])) -> Finding:
-    """Python is new enough."""
+def check_python(version: tuple[int, ...] = tuple(sys.version_info[:3]), venv: Path = ROOT / ".venv") -> Finding:
+    """Python is new enough, and the one in .venv where there is one."""
     found = ".".join(map(str, version)) + f" in {sys.prefix}"
     if version[:2] >= MINIMUM_PYTHON:
+        if venv.is_dir() and venv.resolve() != Path(sys.prefix).resolve():
+            return Finding("warn", "Python", f"{found}, and the course is set up in {venv}", "activate that one first")
         return Finding("ok", "Python", found)
     needed = ".".join(map(str, MINIMUM_PYTHON))
     return Finding("FAIL", "Python", found, f"install Python {needed} or newer, then run `make lab`")

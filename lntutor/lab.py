@@ -5,8 +5,11 @@ import os
 import sys
 from collections.abc import Mapping
 from difflib import get_close_matches
+from importlib.util import find_spec
 from pathlib import Path
 from urllib.parse import quote
+
+from lntutor.lecturing import LECTURE
 
 ROOT = Path(__file__).resolve().parent.parent
 START = "00_start_here"
@@ -52,11 +55,28 @@ def lab_arguments(notebook: Path, *, port: int = 8888, browser: bool = True, roo
     return arguments
 
 
+def how_to_present() -> str:
+    """What a lecturer does next, in a line."""
+    if find_spec("jupyterlab_slideshow") is None:
+        return "Large type is on. For slides, once: python -m pip install -e '.[slides]', then start again."
+    return (
+        "Run all cells, select the first one, press the cards in the toolbar. Space: on. Shift Space: back. Esc: stop."
+    )
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of this command."""
     parser.add_argument("notebook", nargs="?", default=START, help=f"name of a notebook (default: {START})")
-    parser.add_argument("--port", type=int, default=8888, help="first port to try (default: 8888)")
+    parser.add_argument("--port", type=port_number, default=8888, help="first port to try (default: 8888)")
     parser.add_argument("--no-browser", action="store_true", help="print the address, open nothing")
+    parser.add_argument("--lecture", action="store_true", help="large type in every figure, explorer and question")
+
+
+def port_number(text: str) -> int:
+    """A port, as it is typed."""
+    if not text.isdecimal() or not 1 <= int(text) <= 65535:
+        raise argparse.ArgumentTypeError(f"must be a number from 1 to 65535, got {text!r}")
+    return int(text)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -72,5 +92,8 @@ def run(args: argparse.Namespace) -> int:
         print("Run `make lab`, or: python -m pip install -r requirements.txt", file=sys.stderr)
         return 1
     os.environ.update(lab_environment())
+    if args.lecture:
+        os.environ[LECTURE] = "1"
+        print(how_to_present())
     LabApp.launch_instance(lab_arguments(notebook, port=args.port, browser=not args.no_browser))
     return 0

@@ -84,10 +84,145 @@ function identify(data) {
 
 const escape = (letter) => `_${letter.charCodeAt(0).toString(16)}` // plotly.js uses a uid as the name of a class
 
-// An image has no parts for a screen reader, and what cannot be seen should not take the focus.
+// What a screen reader does not meet should not take the focus.
 function hideButtons(plot) {
-  plot.querySelector(".modebar-container")?.setAttribute("aria-hidden", "true")
   for (const button of plot.querySelectorAll(".modebar-btn")) button.tabIndex = -1
+}
+
+// Words that fit ------------------------------------------------------------------------------------------------
+
+const ruler = document.createElement("canvas").getContext("2d")
+
+// Whether a line of a marked-up text is wider than so many pixels, in the font that the ruler has.
+function isLong(line, room) {
+  const words = line.replace(/<[^<>]*>/g, "")
+  const seen = words.includes("&") ? new DOMParser().parseFromString(words, "text/html").body.textContent : words
+  return ruler.measureText(seen).width > room
+}
+
+// A text with its long lines broken between words.
+function wrapped(text, room) {
+  const lines = []
+  for (const long of text.split("<br>")) {
+    const [first, ...words] = isLong(long, room) ? long.split(/ (?![^<]*>)/) : [long]
+    lines.push(first)
+    for (const word of words) {
+      const line = `${lines.at(-1)} ${word}`
+      if (isLong(line, room)) lines.push(word)
+      else lines[lines.length - 1] = line
+    }
+  }
+  return lines.join("<br>")
+}
+
+const LINE = 1.3 // a line's height over its type
+const NARROW = 26 // letters across: with less room, panels stand over one another
+const LEGEND = 620 // pixels across for which a figure counts the lines of its legend
+const SIDES = 110 // pixels about that the numbers and names of the axes take
+const SMALLEST = 9 // pixels of type
+const breaks = (text) => text.split("<br>").length - 1
+
+// The axes of a letter, each with its place: "x" → xaxis, xaxis2 …
+function axes(layout, letter) {
+  const names = Object.keys(layout).filter((name) => name.startsWith(`${letter}axis`))
+  return names.map((name) => (layout[name].domain ??= [0, 1]) && layout[name])
+}
+
+// Put panels that stand side by side over one another; how many pixels higher the figure becomes by it.
+function stack(layout, height, size) {
+  const [across, upright] = [axes(layout, "x"), axes(layout, "y")]
+  const rows = new Set(upright.map((axis) => axis.domain[0])).size
+  if (across.length < 2 || across.length !== upright.length || rows === across.length) return 0
+  const each = (height - (layout.margin?.t ?? 60) - 4 * size) / rows
+  const between = 7.5 * size // for numbers and a name below a panel, and a name above the next
+  const whole = across.length * each + (across.length - 1) * between
+  across.forEach((axis, i) => {
+    const other = upright[i]
+    const top = 1 - (i * (each + between)) / whole
+    for (const note of layout.annotations ?? []) {
+      const middle = (axis.domain[0] + axis.domain[1]) / 2
+      if (note.xref === "paper" && Math.abs(note.x - middle) < 1e-6 && note.y === other.domain[1]) {
+        Object.assign(note, { x: 0.5, y: top })
+      }
+    }
+    Object.assign(axis, { domain: [0, 1], showticklabels: true })
+    Object.assign(other, { domain: [top - each / whole, top], showticklabels: true })
+    other.title ??= upright[0].title
+    if (across[i + 1]?.matches) delete axis.title // the last one says it for all
+  })
+  return whole - each * rows
+}
+
+// Break words that are wider than the page has room for, in place; how many pixels higher the figure becomes by it.
+function fit(data, layout, height, width) {
+  const base = layout.template?.layout ?? {}
+  const family = base.font?.family ?? "sans-serif"
+  const type = base.font?.size ?? 12
+  const within = (part, size, room, key = "text") => {
+    ruler.font = `${size}px ${family}`
+    const before = part[key]
+    if (before.split("<br>").some((line) => isLong(line, room))) part[key] = wrapped(before.replaceAll("<br>", " "), room)
+    return (breaks(part[key]) - breaks(before)) * size * LINE
+  }
+  const stacked = width < NARROW * type ? stack(layout, height, type) : 0
+  const sides = width < LEGEND ? Math.max(SIDES, 8.5 * type) : SIDES
+  const room = ({ domain: [from, to] }) => (to - from) * (width - sides)
+
+  const titled = axes(layout, "x").filter((axis) => axis.title?.text)
+  const below = titled.map((axis) => within(axis.title, axis.title.font?.size ?? type, room(axis)))
+  if (width < LEGEND) {
+    const tall = height - (layout.margin?.t ?? 0) - 9 * type // without what stands below
+    for (const { title, domain } of axes(layout, "y")) {
+      if (title?.text) within(title, title.font?.size ?? type, (domain[1] - domain[0]) * tall)
+    }
+    const beyond = data.some((trace) => trace.text && trace.cliponaxis === false) // words that may leave the axes
+    if (beyond) layout.margin = { ...layout.margin, r: (layout.margin?.r ?? base.margin?.r ?? 0) + 2 * type }
+  }
+  const names = (layout.annotations ?? []).filter((note) => note.xref === "paper" && !note.showarrow && note.text)
+  const above = names.map((note) => {
+    const panel = axes(layout, "x").find(({ domain: [from, to] }) => from <= note.x && note.x <= to)
+    const more = within(note, note.font?.size ?? type, panel ? room(panel) : width - sides)
+    return note.yanchor === "bottom" ? more : 0
+  })
+  fitCells(data, layout, width, type)
+  const legend = fitLegend(data, layout, width, type, within)
+
+  const { title } = layout
+  const line = title?.text ? within(title, base.title?.font?.size ?? 17, 0.97 * width) : 0
+  const note = title?.subtitle?.text ? within(title.subtitle, title.subtitle.font?.size ?? 12, 0.97 * width) : 0
+  const top = line + note + Math.max(0, ...above)
+  const upright = axes(layout, "y").some((axis) => axis.title?.text)
+  const spare = upright && width < LEGEND ? 3 * type : 0 // such names have no less to say
+  const added = Math.round(top + Math.max(0, ...below) + legend + stacked + spare)
+  if (added && title) {
+    const y = (1 - (title.y ?? 1)) * height + line * (0.6 / LINE) // plotly centres the lines of a title
+    title.y = 1 - y / (height + added)
+    if (layout.margin?.t) layout.margin.t += Math.round(top)
+  }
+  return added
+}
+
+// Numbers in cells are as small as the cells ask for, and left out where nobody could read them.
+function fitCells(data, layout, width, type) {
+  for (const trace of data) {
+    const columns = trace.x?.length ?? trace.z?.[0]?.length
+    if (trace.type !== "heatmap" || !trace.texttemplate || !columns) continue
+    const [from, to] = layout[`xaxis${(trace.xaxis ?? "x").slice(1)}`]?.domain ?? [0, 1]
+    const most = ((to - from) * (width - SIDES - 6 * type)) / columns / 2.4 // a number is some 2.4 letters wide
+    if (most < SMALLEST) delete trace.texttemplate
+    else if (most < (trace.textfont?.size ?? type)) trace.textfont = { ...trace.textfont, size: most }
+  }
+}
+
+// Break names in the legend; how many pixels more it needs than at the width for which figures leave it room.
+function fitLegend(data, layout, width, type, within) {
+  const entries = data.filter((trace) => trace.name && trace.showlegend !== false && trace.type === "scatter")
+  if (layout.showlegend === false || entries.length < 2 || width >= LEGEND) return 0
+  const lines = entries.map((trace) => within(trace, type, width - 80, "name"))
+  const longest = (name) => Math.max(...name.split("<br>").map((line) => ruler.measureText(line).width))
+  const widest = Math.max(...entries.map((trace) => longest(trace.name))) + 50
+  const rows = (room) => Math.max(2, Math.ceil(entries.length / Math.max(1, Math.floor(room / widest))))
+  return (rows(width - 20) - rows(LEGEND)) * type * 1.45 + lines.reduce((sum, more) => sum + more, 0)
 }
 
 function save(address, name) {
@@ -99,10 +234,12 @@ function save(address, name) {
 
 function render({ model, el, signal }) {
   const frame = document.createElement("div") // of our own: ipywidgets sets the size of `el`
+  const image = document.createElement("div") // what a screen reader meets, in place of the plot's many parts
   const plot = document.createElement("div")
   const wait = document.createElement("p")
-  frame.setAttribute("role", "img")
-  frame.append(wait)
+  image.setAttribute("role", "img")
+  for (const part of [plot, wait]) part.setAttribute("aria-hidden", "true")
+  frame.append(image, wait)
   el.classList.add("lntutor-live")
   el.append(frame)
 
@@ -114,9 +251,10 @@ function render({ model, el, signal }) {
   const read = () => {
     picture = model.get("picture")
     const { alt, height } = JSON.parse(picture)
-    frame.setAttribute("aria-label", alt)
+    image.setAttribute("aria-label", alt)
+    if (Plotly) return
     frame.style.height = `${height}px`
-    if (!Plotly) wait.textContent = alt
+    wait.textContent = alt
   }
 
   // Draws what is on the model at the width of the cell; a change that comes meanwhile is drawn next, only the last.
@@ -128,10 +266,13 @@ function render({ model, el, signal }) {
         const width = frame.clientWidth
         if (!width || signal.aborted || (drawn.picture === picture && drawn.width === width)) break
         drawn = { picture, width }
-        const { data, layout, height } = JSON.parse(picture)
+        const { data, layout, height: given } = JSON.parse(picture)
+        identify(data)
+        const height = given + fit(data, layout, given, width)
+        frame.style.height = `${height}px`
         layout.uirevision ??= "lntutor"
-        if (plot.parentNode !== frame) frame.replaceChildren(plot)
-        await Plotly.react(plot, identify(data), { ...layout, width, height, autosize: false }, CONFIG)
+        if (plot.parentNode !== frame) frame.replaceChildren(image, plot)
+        await Plotly.react(plot, data, { ...layout, width, height, autosize: false }, CONFIG)
         hideButtons(plot)
       }
     } finally {

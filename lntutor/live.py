@@ -19,6 +19,8 @@ from plotly.offline import get_plotlyjs, get_plotlyjs_version
 from plotly.utils import PlotlyJSONEncoder
 from traitlets import Unicode
 
+from lntutor import lecturing
+
 try:
     from anywidget import AnyWidget
 except ImportError as error:
@@ -27,6 +29,7 @@ except ImportError as error:
 HEIGHT = 420  # pixels, where neither the caller nor the figure says
 KERNEL = uuid.uuid4().hex  # tells the kernels apart that one page talks to
 PAUSE = 5.0  # seconds in which a page is not sent the library twice, however often it asks
+GONE = "The kernel that drew this is gone. Run the cell again: until then, controls change nothing."  # restarted, say
 SERVED: dict[str, float] = {}  # page → when it was last sent the library
 DRAW_STATIC = """
     for (const figure of window.Plotly ? document.querySelectorAll("figure.lntutor-static:not([data-drawn])") : []) {
@@ -62,7 +65,7 @@ def encode(figure: go.Figure, alt: str, height: int) -> str:
 def static_twin(figure: go.Figure, alt: str = "") -> str:
     """The figure as HTML for a page without a kernel: drawn where the page has plotly.js, in words where not."""
     alt = alt or text_alternative(figure)
-    picture = encode(figure, alt, figure.layout.height or HEIGHT).replace("</", "<\\/")
+    picture = encode(figure, alt, figure.layout.height or HEIGHT).replace("<", "\\u003c")  # no tag ends the script
     return (
         f'<figure class="lntutor-static" role="img" aria-label="{escape(alt)}"><p>{escape(alt)}</p>'
         f'<script type="application/json">{picture}</script></figure><script>{DRAW_STATIC}</script>'
@@ -122,20 +125,27 @@ if AnyWidget:
         "mime": …}` the file in the buffer, and `{"type": "copy", "text": …}` copies a text.
         """
 
-        _esm = Path(__file__).with_suffix(".js")
-        _css = """
+        _esm = Path(__file__).with_suffix(".js").read_text("utf-8")  # of a Path anywidget never lets a plot go
+        _css = (
+            """
             .lntutor-live { width: 100%; flex-shrink: 0; }
             .widget-hbox > .lntutor-live { flex: 1 1 0px; min-width: min(160px, 100%); }
             .lntutor-live > div { position: relative; overflow: hidden; }
+            .lntutor-live [role="img"] { position: absolute; inset: 0; pointer-events: none; }
             .lntutor-live p { margin: 1em; opacity: 0.7; }
             .lntutor-live .js-plotly-plot { position: absolute; left: 0; top: 0; }
+            .jupyter-widgets-disconnected > .lntutor-live::before { display: block; color: #a30000; content:
         """
+            + f'"{GONE}" }}\n'
+            + lecturing.CSS
+        )
         picture = Unicode().tag(sync=True)
         plotlyjs = Unicode(f"{get_plotlyjs_version()} {KERNEL}").tag(sync=True)  # which one, and from whom
 
         def __init__(self, figure: go.Figure, *, alt: str = "", height: int | None = None):
             self._height = height
             super().__init__(picture=self._encoded(figure, alt))
+            lecturing.mark(self, lecturing.lecturing())
             self.on_msg(self._answer)
 
         def show(self, figure: go.Figure, alt: str = "") -> None:
@@ -172,12 +182,14 @@ class PlainPlot(Pictured, ipywidgets.VBox):
     def __init__(self, figure: go.Figure, *, alt: str = "", height: int | None = None):
         self._height = height
         reason = ipywidgets.HTML(
+            f"<style>{lecturing.CSS}</style>"
             "This plot is redrawn at every change, and zoom is lost, because anywidget does not load "
             f"({escape(str(MISSING))}). Install it into this kernel's environment, <code>pip install anywidget</code>, "
             "and restart the kernel."
         )
         self._output = ipywidgets.Output()
         super().__init__([reason, self._output])
+        lecturing.mark(self, lecturing.lecturing())
         self.show(figure, alt)
 
     def show(self, figure: go.Figure, alt: str = "") -> None:

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from lntutor.config import instance, several
+
 
 @dataclass(frozen=True)
 class Choice:
@@ -27,6 +29,8 @@ class Item:
     read: str = ""
 
     def __post_init__(self):
+        for choice in several("choices", self.choices, "(Choice('a', 'why'), Choice('b', 'why', 'name'))"):
+            instance("choices", choice, Choice)
         right = sum(not choice.misconception for choice in self.choices)
         texts = {choice.text for choice in self.choices}
         if right != 1 or len(texts) < max(2, len(self.choices)):

@@ -26,6 +26,8 @@ from typing import Any
 import numpy as np
 import torch
 
+from lntutor.config import choice, several, shown, whole
+
 KINDS = ("function", "value", "text", "object")
 ROUNDS = 2  # times that each kind of input is drawn
 SYMBOLS = {  # status → symbol and words: told apart without colour
@@ -77,9 +79,9 @@ class Exercise:
     tolerance: float = 1e-4
 
     def __post_init__(self):
-        if self.kind not in KINDS:
-            raise ValueError(f"kind of {self.name} must be one of {', '.join(KINDS)}, got {self.kind!r}")
-        if (self.kind == "function") != bool(self.inputs):
+        choice(f"kind of {self.name}", self.kind, KINDS)
+        several("mistakes", self.mistakes, "(Mistake('sign', 'Look at the sign.'),)")
+        if (self.kind == "function") != bool(several("inputs", self.inputs, "(draw,)")):
             raise ValueError(f"{self.name} has the kind {self.kind}: a function has inputs, all others have none")
 
 
@@ -124,9 +126,9 @@ def find(exercise: str | Exercise) -> Exercise:
     if isinstance(exercise, Exercise):
         return exercise
     known = exercises()
-    if exercise not in known:
+    if not isinstance(exercise, str) or exercise not in known:
         near = get_close_matches(str(exercise), known, 3, 0.4) or sorted(known)
-        raise ValueError(f"There is no exercise {exercise!r}. Did you mean {', '.join(near)}?")
+        raise ValueError(f"There is no exercise {shown(exercise)}. Did you mean {', '.join(near)}?")
     return known[exercise]
 
 
@@ -136,13 +138,17 @@ def find(exercise: str | Exercise) -> Exercise:
 def check(exercise: str | Exercise, answer: Any, *, seed: int | None = None) -> Result:
     """What is to be said of an answer; see `Result`. Inputs are drawn afresh each time, unless a seed is given."""
     task = find(exercise)
-    seed = secrets.randbelow(2**32) if seed is None else seed
+    seed = secrets.randbelow(2**32) if seed is None else whole("seed", seed, 0, 2**32 - 1)
     if answer is None or answer is Ellipsis:
         return _result(
             task, "not attempted", f"Replace the dots with your answer, then run the cell again. {task.hint}"
         )
     judges = {"function": _check_function, "value": _check_value, "text": _check_text, "object": _check_object}
-    return judges[task.kind](task, answer, seed)
+    try:
+        return judges[task.kind](task, answer, seed)
+    except Exception as error:  # the edge: an answer can be anything, and a check answers in words
+        said = traceback.format_exception_only(error)[-1].strip()
+        return _result(task, "error", f"Your answer could not be read. {said}\n{task.hint}")
 
 
 def _result(task: Exercise, status: str, words: str, mistake: str = "", seed: int = 0) -> Result:
@@ -234,7 +240,8 @@ def _check_value(task: Exercise, answer: Any, seed: int) -> Result:
         same = any(not difference(answer, wrong, task.tolerance) for wrong in mistake.wrong)
         if same or _seen(mistake, (), answer, task.reference):
             return _result(task, "mistake", f"{mistake.words} {task.hint}", mistake.name)
-    comparable = np.shape(_array(answer)) == np.shape(task.reference)
+    numbers = _array(answer)
+    comparable = numbers is not None and numbers.shape == np.shape(task.reference)
     words = f"{_short(answer)} is not it." if comparable else apart  # without giving the value away
     return _result(task, "other", f"{words} {task.hint}")
 
@@ -290,13 +297,15 @@ def difference(got: Any, expected: Any, tolerance: float) -> str:
 
 def _array(value: Any) -> np.ndarray | None:
     """The numbers of a tensor, array, list or number; None where it is something else."""
-    if isinstance(value, torch.Tensor):
-        value = value.detach().cpu().numpy()
     if value is None or isinstance(value, (str, bytes)):
         return None
     try:
+        if isinstance(value, torch.Tensor):
+            value = value.detach().cpu().double().numpy()
+        if np.iscomplexobj(value):
+            return None
         return np.asarray(value, dtype=float)
-    except (TypeError, ValueError):
+    except Exception:  # a thing of the reader's own may say no in any way it likes
         return None
 
 

@@ -72,6 +72,12 @@ ATTENTION = Exercise(
             (_by_hand(lambda d: 1 / d),),
         ),
         Mistake(
+            "divided by √n",
+            "You divide by the root of the number of queries, which is what len(q) is once q is a matrix. The variance "
+            "of q·k comes from its d terms: which axis of q counts them?",
+            (lambda q, k, v, mask=None: _attention(q * (q.shape[-1] / len(q)) ** 0.5, k, v, mask),),
+        ),
+        Mistake(
             "softmax over the wrong axis",
             "Your weights sum to 1 over the queries. Each query shares its attention out among the keys: which axis of "
             "the scores counts the keys?",

@@ -203,6 +203,15 @@ DECODER_FACTOR = Exercise(
             (_from(lambda v_a, same, n, rho: v_a * (same + (1 - same) * rho) - 1),),
         ),
         Mistake(
+            "the variance alone",
+            "That is the variance that the branch brings. Which sum does the LN then read, and what does LN do to a "
+            "gradient on its way back?",
+            (
+                lambda v_a, p, rho: _decoder_factor(1, p, rho) ** -2 - 1,
+                lambda v_a, p, rho: _decoder_factor(v_a, p, rho) ** -2 - 1,
+            ),
+        ),
+        Mistake(
             "gradient returned",
             "Yours is 1 whatever the memory: as in self-attention, where what the branch adds forward it returns "
             "backward. Whose gradient does cross-attention's branch return?",
@@ -271,6 +280,8 @@ def how_far(setting: dict[str, Any] | None) -> float | None:
     """How far a setting is on the way to Pre-LN's gradient being ten times Post-LN's: 1 from there on."""
     if setting is None or setting is Ellipsis:
         return None
+    if not isinstance(setting, dict):
+        raise ValueError(f"a setting is a dict of controls, such as {{'depth': 6}}, got {type(setting).__name__}")
     return min(pre_over_post(setting) / TIMES, 1.0)
 
 

@@ -199,6 +199,12 @@ BACKWARD = Exercise(
             (_by_formula(gain=False),),
         ),
         Mistake(
+            "γ at the wrong end",
+            "With γ = 1 it is right. You multiply by γ at the end; the way back meets γ first, and the two means that "
+            "you take out are those of what comes after it.",
+            (lambda g, x, gamma, eps: gamma * _by_formula(gain=False)(g, x, gamma, eps),),
+        ),
+        Mistake(
             "not divided by the size",
             "The directions are right, and the length is not: backward, LN divides by the size of what went in.",
             (_by_formula(divide=0),),

@@ -140,8 +140,8 @@ W2_GRADIENTS = Exercise(
         ),
         Mistake(
             "ReLU keeps everything",
-            "Somewhere a factor ½ is missing. A ReLU keeps half of the signal on the way up, which enters W², and lets "
-            "half of the gradient through on the way down.",
+            "Somewhere a factor ½ is missing. A ReLU keeps half of the signal on the way up, which enters W_2, and "
+            "lets half of the gradient through on the way down.",
             (_changed(lambda v, placement, L, d: v * sqrt(2)), _stepped(1, 1), _stepped(1, 1, kept=1)),
         ),
         Mistake(

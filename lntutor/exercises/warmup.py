@@ -85,9 +85,12 @@ LEARNING_RATE = Exercise(
         ),
         Mistake(
             "jumps after T",
-            "At step T the rate is lr, one step later it is about lr/√T: with T = 100 it drops to a tenth at once. "
-            "Which factor makes the second piece start where the first one ends?",
-            (_rate(falls=lambda t, T: 1 / sqrt(t)),),
+            "Your rate climbs to lr and then drops to about lr/√T at once: with T = 100, to a tenth. Which factor "
+            "makes the second piece start where the first one ends?",
+            (
+                _rate(falls=lambda t, T: 1 / sqrt(t)),
+                lambda t, T, lr: lr * (t / T if t < T else 1 / sqrt(t)),
+            ),
         ),
         Mistake(
             "the clock starts anew",

@@ -41,7 +41,7 @@ class AttentionExplorer(Explorer):
             "head": c.whole("Show head", 1, 1, 8, "Which head's map is shown"),
             "keys": c.whole("Keys", 8, 2, 64, "Keys that the softmax chooses among, when d grows"),
             "seed": c.whole("Seed", 0, 0, 20, "Which random weights"),
-            "lecture": c.tick("Lecture type", False, "Type for the back row"),
+            "lecture": c.lecture_type(),
         }
 
     def measure(self, state, quick):

@@ -13,11 +13,16 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 import ipywidgets as w
+import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
+from lntutor.config import choice, shown
+from lntutor.explore import reruns
+from lntutor.lecturing import follow, mark
 from lntutor.live import live_plot, static_twin, with_twin
 from lntutor.placements import PLACEMENTS
+from lntutor.reach import reach
 
 PAUSE = 0.35  # seconds without a move after which the remaining seeds are drawn
 SOON = 0.02  # seconds after a move at which the slider's next step is measured ahead,
@@ -58,13 +63,15 @@ class Explorer(w.VBox):
     CSS = "<style>.lntutor-status{min-height:1.4em}.lntutor-status .wrong{color:#a30000}</style>"
 
     def __init__(self, preset: str | None = None, **state):
-        self._lock, self._dirty = threading.Lock(), threading.Event()
+        self._lock, self._dirty, self._all_seeds = threading.Lock(), threading.Event(), threading.Event()
         self._timers: list[threading.Timer] = []
+        self._closed = False
         _ALL.add(self)
+        reruns.hold(self)
         self._known: OrderedDict[tuple, Any] = OrderedDict()
         self._next: dict[str, Any] = {}  # what the moving slider would be set to next
         self._ahead: dict[str, Any] | None = None  # the state that is being measured ahead
-        self._drawn: tuple = ()  # its key, what was pinned, and its figure
+        self._drawn: tuple = ((), [], None)  # its key, what was pinned, and its figure
         self._took = 0.0
         self._quiet = False
         self.error: Exception | None = None
@@ -77,6 +84,8 @@ class Explorer(w.VBox):
         self.status = w.HTML()
         self.status.add_class("lntutor-status")
         self._build()
+        follow(self, self.controls["lecture"].value)
+        self.controls["lecture"].observe(lambda change: mark(self, change.new), names="value")
         for control in self.controls.values():
             control.observe(self._moved, names="value")
         self.refresh()
@@ -137,6 +146,11 @@ class Explorer(w.VBox):
         self.pinned.clear()
         self.set(**self.start)
 
+    def lecture_changed(self, on: bool) -> None:
+        """Follow the switch of lecture mode: this is how the explorer starts from now on, too."""
+        self.start["lecture"] = on
+        self.set(lecture=on)
+
     def pin(self) -> None:
         """Keep the curves on screen to compare others with; the oldest of more than four leaves."""
         if self.tables is not None:
@@ -153,43 +167,51 @@ class Explorer(w.VBox):
     def _preset(self, name: str | None) -> dict[str, Any]:
         if name is None:
             return {}
-        if name not in self.PRESETS:
-            raise ValueError(f"preset must be one of {', '.join(self.PRESETS)}, got {name!r}")
-        return self.PRESETS[name]
+        return self.PRESETS[choice("preset", name, tuple(self.PRESETS))]
 
     def _apply(self, state: dict[str, Any], check: bool = False) -> None:
         unknown = sorted(set(state) - set(self.controls))
         if unknown and check:
             raise ValueError(f"{type(self).__name__} has no control {unknown[0]!r}; it has {', '.join(self.controls)}")
         self._quiet = True
+        before = {name: control.value for name, control in self.controls.items()}
         try:
             for name, value in state.items():
                 self._set_control(name, value)
+        except ValueError:  # all or nothing: the controls go on saying what is drawn
+            for name, value in before.items():
+                self.controls[name].value = value
+            raise
         finally:
             self._quiet = False
 
     def _set_control(self, name: str, value: Any) -> None:
-        control = self.controls[name]
+        control, said = self.controls[name], f"{name} must be {_allowed(self.controls[name])}, got {shown(value)}"
+        if value is None or isinstance(value, bool | np.bool_) != isinstance(control.value, bool):
+            raise ValueError(said)  # ipywidgets takes None for nothing picked, and 1 for True
+        value = bool(value) if isinstance(value, np.bool_) else value
         try:
             control.value = tuple(value) if isinstance(control, w.SelectMultiple) else value
         except Exception:
-            raise ValueError(f"{name} must be {_allowed(control)}, got {value!r}") from None
+            raise ValueError(said) from None
         if not isinstance(control.value, tuple) and control.value != value:  # ipywidgets clips numbers in silence
-            raise ValueError(f"{name} must be {_allowed(control)}, got {value!r}")
+            raise ValueError(said)
 
     # Drawing ---------------------------------------------------------------------------------------------------
 
     def refresh(self) -> None:
         """Draw the controls as they stand now, with one seed; the others follow after a pause."""
+        self._all_seeds.clear()
         self._dirty.set()
-        self._work(quick=True)
+        self._work()
         self._later()
 
     def settle(self) -> None:
         """Draw all seeds now; what the pause would do."""
         self._cancel_timers()
+        self._all_seeds.set()
         self._dirty.set()
-        self._work(quick=False)
+        self._work()
 
     def look_ahead(self) -> None:
         """Measure the next step of the slider that moves, while the hand is on its way there."""
@@ -199,14 +221,13 @@ class Explorer(w.VBox):
             self._ahead = state = {**self.state(), **self._next}
             pinned = list(self.pinned)
             figure = self.draw(state, self._tables(state, quick=True), pinned)
-            self._drawn = self._key(state, quick=True), _identities(pinned), figure
+            self._drawn = self._key(state, quick=True), pinned, figure
         except Exception:
             pass  # nobody asked for this; it is said when the reader gets there
         finally:
             self._ahead = None
             self._lock.release()
-        if self._dirty.is_set():
-            self.refresh()
+        self._work()  # for those who asked meanwhile; their own pause follows, and no other
 
     def _moved(self, change) -> None:
         if not self._quiet:
@@ -222,9 +243,17 @@ class Explorer(w.VBox):
         for timer in self._timers:
             timer.join(LAST)
 
+    def close(self) -> None:
+        """Take the explorer with all its parts from the page, and forget what is not on screen."""
+        self._closed = True
+        self._cancel_timers()
+        self._known = OrderedDict()
+        for part in _parts(self, *self.controls.values()):  # some may be hidden
+            w.Widget.close(part)
+
     def _later(self) -> None:
         self._cancel_timers()
-        if _ENDING.is_set():
+        if self._closed or _ENDING.is_set():
             return
         timers = [threading.Timer(SOON, self.look_ahead), threading.Timer(PAUSE, self.settle)]
         self._timers = [timer for timer in self._timers if timer.is_alive()] + timers
@@ -238,40 +267,52 @@ class Explorer(w.VBox):
 
     def _key(self, state: dict[str, Any], quick: bool) -> tuple:
         """All that a measurement depends on: the controls, and the rules that they name."""
-        rules = tuple(PLACEMENTS.get(key) for key in state.get("placements", ()))
+        rules = tuple(PLACEMENTS.get(key) for key in (*state.get("placements", ()), state.get("placement")))
         return quick, rules, *(tuple(v) if isinstance(v, list) else v for v in state.values())
 
     def _tables(self, state: dict[str, Any], quick: bool) -> Any:
         """What `measure` gives, remembered."""
-        key = self._key(state, quick)
-        if key not in self._known:
+        key = self._key({name: value for name, value in state.items() if name != "lecture"}, quick)
+        known = self._known  # another after `close`, which may come meanwhile
+        if key not in known:
             started = time.perf_counter()
-            self._known[key] = self.measure(state, quick)
+            known[key] = self.measure(state, quick)
             if quick:
                 self._took = time.perf_counter() - started
-        self._known.move_to_end(key)
-        while len(self._known) > REMEMBERED:
-            self._known.popitem(last=False)
-        return self._known[key]
+        known.move_to_end(key)
+        while len(known) > REMEMBERED:
+            known.popitem(last=False)
+        return known[key]
 
-    def _work(self, quick: bool) -> None:
-        """Draw until nothing has moved since. Whoever holds the lock draws for the others, so the last state wins."""
+    def _work(self) -> None:
+        """Draw until nothing has moved since. Whoever holds the lock draws for the others, so the last state wins.
+
+        One seed, or all of them, as the last who asked has it: a move is answered at once, and its own pause follows.
+        """
         while self._dirty.is_set() and not _ENDING.is_set():
             if not self._lock.acquire(blocking=False):
                 return
             try:
                 self._dirty.clear()
-                self._draw_once(quick)
+                self._draw_once(quick=not self._all_seeds.is_set())
             finally:
                 self._lock.release()
-            quick = True  # what has moved meanwhile is drawn at once; its own pause follows
+
+    def _rest(self) -> None:
+        """Wait for what another thread draws."""
+        while not _ENDING.is_set():
+            with self._lock:
+                if not self._dirty.is_set():
+                    return
+            self._work()
 
     def _draw_once(self, quick: bool) -> None:
         state, started = self.state(), time.perf_counter()
         try:
             tables = self._tables(state, quick)
-            ahead = self._drawn[:2] == (self._key(state, quick), _identities(self.pinned))
-            self.plot.show(self._drawn[2] if ahead else self.draw(state, tables, self.pinned))
+            key, pinned, ahead = self._drawn
+            drawn = key == self._key(state, quick) and _same(pinned, self.pinned)
+            self.plot.show(ahead if drawn else self.draw(state, tables, self.pinned))
             self.tables, self.error = tables, None
             self._say(self.said(state, time.perf_counter() - started))
             self._fill_table()
@@ -294,7 +335,9 @@ class Explorer(w.VBox):
         self.status.value = f"{self.CSS}{words}"
 
     def _repr_mimebundle_(self, **options):
+        reruns.hold(self)
         self.settle()  # the twin cannot wait for the other seeds
+        self._rest()
         return with_twin(super()._repr_mimebundle_(**options), self._twin())
 
     def _twin(self) -> str:
@@ -306,27 +349,35 @@ class Explorer(w.VBox):
     def _build(self) -> None:
         first = [self.controls[name] for name in self.FIRST]
         rest = [control for name, control in self.controls.items() if name not in self.FIRST + self.APART]
-        more = w.Accordion([_grid(rest)], titles=("More",), selected_index=None)
-        self.shown = w.HTML(layout=w.Layout(max_height="320px", overflow="auto", display="none"))
+        self.fold = _grid(rest)
+        self.fold.add_class("lntutor-fold")
+        self.fold.layout.display = "none"
+        self.opener = self._button("More", "Show the other controls", self._toggle_fold)
+        self.shown = w.HTML(layout=w.Layout(display="none"))
         self.setting = w.Text(layout=w.Layout(width="98%", display="none"), description="Setting")
         above = _grid(first)
-        super().__init__(
-            [above, *([more] if rest else []), self.plot, self.status, self._buttons(), self.setting, self.shown]
-        )
+        folded = [self.opener, self.fold] if rest else []
+        below = [self.plot, self.status, self._buttons(), self.setting, self.shown]
+        super().__init__([above, *folded, *below, *reach()])
+        self.add_class("lntutor-explorer")
 
     def only(self, *names: str) -> Explorer:
         """Show these controls and hide the others: three teach more than twenty. The state keeps them all."""
-        unknown = sorted(set(names) - set(self.controls))
+        unknown = [name for name in names if not isinstance(name, str) or name not in self.controls]
         if unknown or not names:
-            said = f"has no control {unknown[0]!r}" if unknown else "needs a name of a control"
+            said = f"has no control {shown(unknown[0])}" if unknown else "needs a name of a control"
             raise ValueError(f"{type(self).__name__} {said}; it has {', '.join(self.controls)}")
-        rest = [child for child in self.children[1:] if not isinstance(child, w.Accordion)]
+        rest = [child for child in self.children[1:] if child not in (self.opener, self.fold)]
+        old = _parts(*(child for child in self.children if child not in rest))
         self.children = [_grid([self.controls[name] for name in names]), *rest]
+        for part in old - _parts(*self.controls.values()):
+            part.close()
         return self
 
     def _buttons(self) -> w.Box:
+        pin = ("Pin", "Keep these curves and compare others with them", self.pin)
         self.buttons = {
-            "pin": self._button("Pin", "Keep these curves and compare others with them", self.pin),
+            **({"pin": self._button(*pin)} if self.PINS else {}),
             "reset": self._button("Reset", "Back to the start, without pins", self.reset),
             "copy": self._button("Copy setting", "One line of code that rebuilds this view", self._copy),
             "table": self._button("Show table", "The numbers behind the picture", self._toggle_table),
@@ -336,8 +387,6 @@ class Explorer(w.VBox):
                 "Save HTML", "A page with the live picture, into your downloads", lambda: self._save("html")
             ),
         }
-        if not self.PINS:
-            del self.buttons["pin"]
         return w.Box([*self._preset_list(), *self.buttons.values()], layout=w.Layout(flex_flow="row wrap"))
 
     def _preset_list(self) -> list[w.Widget]:
@@ -345,7 +394,7 @@ class Explorer(w.VBox):
         if not self.PRESETS:
             return []
         self.preset = w.Dropdown(options=["Preset …", *self.PRESETS], layout=w.Layout(width="150px"))
-        self.preset.tooltip = "Settings by name"
+        self.preset.tooltip = "Preset: settings by name"
         self.preset.observe(self._choose_preset, names="value")
         return [self.preset]
 
@@ -374,17 +423,23 @@ class Explorer(w.VBox):
         self.setting.layout.display = None
         self.plot.copy(self.code())
 
+    def _toggle_fold(self) -> None:
+        self.opener.description = "Fewer" if _toggle(self.fold) else "More"
+
     def _toggle_table(self) -> None:
-        hidden = self.shown.layout.display == "none"
-        self.shown.layout.display = None if hidden else "none"
-        self.buttons["table"].description = "Hide table" if hidden else "Show table"
+        self.buttons["table"].description = "Hide table" if _toggle(self.shown) else "Show table"
         self._fill_table()
+
+    def _show_rows(self, said: str, table: pd.DataFrame) -> None:
+        """A sentence and a table."""
+        rows = table.to_html(index=False, float_format=lambda v: f"{v:.4g}", border=0)
+        self.shown.value = scrolled(f"{said}{rows}", "The numbers of the picture", 320)
 
     def _fill_table(self) -> None:
         if self.shown.layout.display != "none":
             table = self.table()
             cut = f"<p>The first {ROWS} of {len(table)} rows; Save CSV has all.</p>" if len(table) > ROWS else ""
-            self.shown.value = cut + table.head(ROWS).to_html(index=False, float_format=lambda v: f"{v:.4g}", border=0)
+            self._show_rows(cut, table.head(ROWS))
 
     def _save(self, kind: str) -> None:
         name = f"{type(self).__name__}.{kind}"
@@ -397,6 +452,25 @@ class Explorer(w.VBox):
             self.plot.download(name, "text/html", page.encode())
 
 
+def _parts(*roots: w.DOMWidget) -> set[w.Widget]:
+    """These widgets and all that stand in them, with their layouts and styles."""
+    own = {one for root in roots for one in (root, root.layout, getattr(root, "style", None)) if one is not None}
+    return own.union(*(_parts(*getattr(root, "children", ())) for root in roots))
+
+
+def scrolled(content: str, name: str, height: int) -> str:
+    """HTML in a part of the page that is no higher than so many pixels, and that keys scroll too."""
+    look = f"max-height: {height}px; overflow: auto"
+    return f'<div tabindex="0" role="region" aria-label="{name}" style="{look}">{content}</div>'
+
+
+def _toggle(part: w.Widget) -> bool:
+    """Show what is hidden, hide what is shown; whether it is shown now."""
+    shown = part.layout.display == "none"
+    part.layout.display = None if shown else "none"
+    return shown
+
+
 def _grid(controls: list[w.Widget]) -> w.GridBox:
     """Controls in as many columns as the page has room for; a tall one takes two rows, a sentence a row of its own."""
     for control in controls:
@@ -404,13 +478,13 @@ def _grid(controls: list[w.Widget]) -> w.GridBox:
             control.layout.grid_area = "auto / auto / span 2 / auto"
         elif isinstance(control, w.Text):
             control.layout.grid_area = "auto / 1 / auto / -1"
-    columns = "repeat(auto-fill, minmax(270px, 1fr))"
+    columns = "repeat(auto-fill, minmax(min(270px, 100%), 1fr))"
     return w.GridBox(controls, layout=w.Layout(grid_template_columns=columns, width="100%"))
 
 
-def _identities(pinned: list[tuple[str, Any]]) -> tuple[int, ...]:
-    """Which tables are pinned."""
-    return tuple(id(tables) for _, tables in pinned)
+def _same(pinned: list[tuple[str, Any]], others: list[tuple[str, Any]]) -> bool:
+    """Whether the same tables are pinned, by the same names."""
+    return [(label, id(tables)) for label, tables in pinned] == [(label, id(tables)) for label, tables in others]
 
 
 def _step_after(change) -> Any:

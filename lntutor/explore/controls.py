@@ -11,6 +11,7 @@ import pandas as pd
 import torch
 
 from lntutor.config import ATTENTION, INITS, NORMS, Inputs, ModelConfig
+from lntutor.lecturing import lecturing
 from lntutor.placements import PLACEMENTS, STACKS
 from lntutor.theory import THEOREM_1, broken_assumptions
 
@@ -28,7 +29,7 @@ def one_thread() -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def named(control: w.ValueWidget, name: str, tooltip: str, width: str = "266px") -> w.ValueWidget:
+def named(control: w.ValueWidget, name: str, tooltip: str, width: str = "min(266px, 98%)") -> w.ValueWidget:
     """A control with its name in front and a tooltip; with its margins it fills a column of 270 pixels."""
     control.description, control.tooltip = name, tooltip
     control.style.description_width = "92px"
@@ -43,7 +44,9 @@ def whole(name: str, value: int, low: int, high: int, tooltip: str) -> w.IntSlid
 
 def steps(name: str, value, options, tooltip: str) -> w.SelectionSlider:
     """A slider over given values."""
-    return named(w.SelectionSlider(options=options, value=value), name, tooltip)
+    slider = w.SelectionSlider(options=options, value=value)
+    slider.add_class("lntutor-steps")
+    return named(slider, name, tooltip)
 
 
 def pick(name: str, value, options, tooltip: str) -> w.Dropdown:
@@ -56,6 +59,11 @@ def tick(name: str, value: bool, tooltip: str) -> w.Checkbox:
     control = named(w.Checkbox(value), name, tooltip, "220px")
     control.indent = False
     return control
+
+
+def lecture_type() -> w.Checkbox:
+    """Type for the back row, as the switch of lecture mode says at the start."""
+    return tick("Lecture type", lecturing(), "Type for the back row")
 
 
 def placement_options() -> list[tuple[str, str]]:

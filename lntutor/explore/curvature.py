@@ -75,7 +75,7 @@ class CurvatureExplorer(WorkingExplorer):
             "kind": c.pick("Curvature", "hessian", kinds, "Which matrix, or in which units for every weight"),
             "corpus": c.pick("Corpus", "captions", spectra.corpus_options(), "Sentences in German and English"),
             "lr": c.pick("2/η line", 0.0, rates, "Above 2/η gradient descent at the rate η is unstable"),
-            "lecture": c.tick("Lecture type", False, "Type for the back row"),
+            "lecture": c.lecture_type(),
             "stored": w.ToggleButton(
                 False, description="Talk size", tooltip="Spectra of a larger model that come with the course",
                 layout=w.Layout(width="auto"),
@@ -110,6 +110,12 @@ class CurvatureExplorer(WorkingExplorer):
         """Those on screen that can go on, each by as many products as a run has."""
         going = (one for one in self._visible(state, self._done) if one.iteration is not None and one.products < 10**9)
         return [Job(one.setting, one.products + state["products"], one) for one in going]
+
+    def close(self) -> None:
+        """Take the explorer from the page: its spectra stay, but cannot go on."""
+        super().close()
+        with self._change:
+            self._done = spectra.let_go(self._done, 0)
 
     def length(self, job: Job) -> int:
         """Products to make."""
@@ -288,7 +294,7 @@ class CurvatureExplorer(WorkingExplorer):
             rows = self.table()
             rows = rows[[name for name in COLUMNS if name in rows.columns]]
             said = f"<p>{min(len(rows), ROWS)} of {len(rows)} eigenvalues; Save CSV has all, and all that is known.</p>"
-            self.shown.value = said + rows.head(ROWS).to_html(index=False, float_format=lambda v: f"{v:.4g}", border=0)
+            self._show_rows(said, rows.head(ROWS))
 
     def _summary(self) -> str:
         shown = self.tables.shown if self.tables else []

@@ -46,7 +46,7 @@ class GradientExplorer(Explorer):
             "view": c.pick("View", "by layer", VIEWS, "By layer, or the last layer's by depth or by width"),
             "parameter": c.pick("Matrix", "W_2", PARAMETERS, "Whose gradient is shown"),
             "theory": c.tick("Theory", True, "Draw the mean-field prediction over the measurement"),
-            "lecture": c.tick("Lecture type", False, "Type for the back row"),
+            "lecture": c.lecture_type(),
         }
         return {name: model.pop(name) for name in ("depth", "width", "placements", "stack")} | shown | model
 

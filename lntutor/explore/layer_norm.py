@@ -44,7 +44,7 @@ class LayerNormExplorer(Explorer):
             "dimension": c.whole("Dimension", 8, 2, 64, "Coordinates of a random vector, d"),
             "seed": c.whole("Seed", 0, 0, 20, "Which random vector"),
             **sliders,
-            "lecture": c.tick("Lecture type", False, "Type for the back row"),
+            "lecture": c.lecture_type(),
         }
 
     def measure(self, state, quick):

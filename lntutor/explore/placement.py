@@ -38,7 +38,7 @@ class PlacementExplorer(Explorer):
             "place": c.pick("Stack", "encoder", tuple(PLACES), "Which layer is drawn; one decoder has cross-attention"),
             "layer": c.whole("Layer", 1, 1, 48, "Which layer is drawn, from 1 at the bottom"),
             "depth": c.whole("Depth", 6, 1, 48, "How many layers there are"),
-            "lecture": c.tick("Lecture type", False, "Type for the back row"),
+            "lecture": c.lecture_type(),
         }
 
     def measure(self, state, quick):

@@ -32,7 +32,7 @@ class SignalExplorer(Explorer):
             "view": c.pick("View", "signal", [(words, key) for key, words in VIEWS.items()], "What is shown"),
             "theory": c.tick("Theory", True, "Draw the mean-field prediction over the measurement"),
             "lemma2": c.tick("Lemma 2", True, "Shade the bounds of Lemma 2"),
-            "lecture": c.tick("Lecture type", False, "Type for the back row"),
+            "lecture": c.lecture_type(),
         }
         return {name: model.pop(name) for name in ("depth", "width", "placements", "tokens")} | shown | model
 

@@ -52,7 +52,7 @@ class TheoremExplorer(Explorer):
             "bound": c.tick("Theorem 1's bound", False, "Draw the bound with the constant of its proof"),
             "closed": c.tick("√(d/(2nq)), q measured", True, "Draw the closed form, with the q that was measured"),
             "seeds": c.whole("Seeds", 5, 1, 10, "How many networks are drawn; one while a slider is dragged"),
-            "lecture": c.tick("Lecture type", False, "Type for the back row"),
+            "lecture": c.lecture_type(),
         }
 
     def measure(self, state, quick):
@@ -127,7 +127,7 @@ class BoundednessExplorer(Explorer):
             "width": c.steps("Width d", 256, WIDTHS, "Features of a token"),
             "depth": c.whole("Depth L", 6, 1, 24, "Layers"),
             "seeds": c.whole("Seeds", 4, 1, 10, "How many networks are drawn, with 128 positions each"),
-            "lecture": c.tick("Lecture type", False, "Type for the back row"),
+            "lecture": c.lecture_type(),
         }
 
     def measure(self, state, quick):

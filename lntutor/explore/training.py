@@ -71,7 +71,7 @@ class TrainingExplorer(WorkingExplorer):
                 w.Dropdown(options=presets, value=""),
                 "Runs",
                 "What Run trains: what the controls say, or the runs of a figure of the paper",
-                "360px",
+                "min(360px, 98%)",
             ),
             "placements": c.placement_picker(("post", "pre")),
             "warmup": c.steps("Warm-up", 0, WARMUPS, "Steps in which the learning rate grows to its highest"),
@@ -85,7 +85,7 @@ class TrainingExplorer(WorkingExplorer):
             "corpus": c.pick("Corpus", "captions", corpora(), "Sentences in German and English"),
             "schedule": c.pick("Schedule", "inverse_sqrt", SCHEDULES, "The rate after a warm-up"),
             "label_smoothing": c.steps("Smoothing", 0.1, (0.0, 0.05, 0.1, 0.2), "Label smoothing in the training loss"),
-            "lecture": c.tick("Lecture type", False, "Type for the back row"),
+            "lecture": c.lecture_type(),
         }
 
     # Runs ------------------------------------------------------------------------------------------------------
@@ -204,7 +204,7 @@ class TrainingExplorer(WorkingExplorer):
         if self.shown.layout.display != "none":
             rows = self.tables[self.tables["val_loss"].notna()]
             said = f"<p>The {len(rows)} steps with a validation loss; Save CSV has all {len(self.tables)}.</p>"
-            self.shown.value = said + rows.to_html(index=False, float_format=lambda v: f"{v:.4g}", border=0)
+            self._show_rows(said, rows)
 
     # The page --------------------------------------------------------------------------------------------------
 
@@ -224,7 +224,7 @@ class TrainingExplorer(WorkingExplorer):
         super()._apply({**self._preset(state.get("preset")), **state}, check)
 
     def _preset(self, name: str | None) -> dict[str, Any]:
-        return super()._preset(name or None)
+        return super()._preset(None if isinstance(name, str) and not name else name)
 
     def _set_control(self, name: str, value: Any) -> None:
         if name == "corpus":

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import ipywidgets as w
 
 from lntutor.explore import controls as c
-from lntutor.explore.base import LAST, Explorer
+from lntutor.explore.base import LAST, Explorer, scrolled
 from lntutor.explore.runs import duration
 
 REDRAW = 0.22  # seconds between two pictures of work under way
@@ -250,7 +250,8 @@ class WorkingExplorer(Explorer):
         super()._draw_once(quick)
         self.error = self.error or self.failure
         self._show_buttons()
-        self.results.value = self._summary()
+        summary = self._summary()
+        self.results.value = scrolled(summary, "How it ended", 560) if summary else ""
 
     def _summary(self) -> str:
         done = self._done
@@ -274,7 +275,7 @@ class WorkingExplorer(Explorer):
     def _build(self) -> None:
         super()._build()
         self.add_class("lntutor-working")
-        self.results = w.HTML(layout=w.Layout(max_height="560px", overflow="auto"))
+        self.results = w.HTML()
         self.results.add_class("lntutor-results")
         first, *rest = self.children
         rest.remove(self.status)
@@ -285,7 +286,7 @@ class WorkingExplorer(Explorer):
         row = super()._buttons()
         work = self.WORK
         mine = {
-            "run": self._button("Run", "Do what the line below says", self.run),
+            "run": self._button("Run", "Do what the line below says", self._press_run),
             "stop": self._button("Stop", f"End the {work}; what was measured stays", self._press_stop),
             "clear": self._button("Clear", "Remove what has ended", self.clear),
             "other": self._button("Stop the other", f"End what this {work} waits for", self._stop_other),
@@ -309,10 +310,14 @@ class WorkingExplorer(Explorer):
             if explorer._phase != "waiting":
                 explorer.stop()
 
+    def _press_run(self) -> None:
+        if not self._busy:  # the second click of two
+            self.run()
+
     def _press_stop(self) -> None:
         self.stop()
         self.buttons["stop"].disabled = True  # at once, also while the other thread draws
         self.refresh()
 
     def _twin(self) -> str:
-        return f'{super()._twin()}{STYLE}<div class="lntutor-results">{self.results.value}</div>'
+        return f'{super()._twin()}{STYLE}<div class="lntutor-results">{self._summary()}</div>'

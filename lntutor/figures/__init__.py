@@ -1,6 +1,7 @@
 """Figures: pure functions from tables to go.Figure, one look, titles that state the finding, and a text alternative.
 
-Every function takes `lecture=True` for type that is read from the back row. Nothing global is changed.
+Every function takes `lecture=True` for type that is read from the back row; without it, it follows the one switch of
+lecture mode (`lntutor.lecturing`). Nothing of plotly's is changed.
 """
 
 from lntutor.figures.attention import attention_map, softmax_saturation

@@ -8,7 +8,9 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
+from lntutor.config import numbers, several, shown, whole
 from lntutor.figures.canvas import Canvas, heatmap
+from lntutor.figures.checked import checked
 from lntutor.figures.parts import Means, empty, finish, has, log_axis, marks, over_seeds, seed_count, sentence
 from lntutor.figures.style import BLUE, VERMILLION, Sizes, fixed, number, safe, sizes
 
@@ -21,6 +23,7 @@ HOVER = "d = %{x}: %{y:.4g}<extra>%{fullData.name}</extra>"
 LONGEST = 22  # characters of a token that an axis shows; hovering shows all
 
 
+@checked
 def attention_map(
     weights: np.ndarray,
     tokens: Sequence[str] | tuple[Sequence[str], Sequence[str]],
@@ -28,17 +31,20 @@ def attention_map(
     head: int = 0,
     entropy: float | Sequence[float] | None = None,
     note: str = "",
-    lecture: bool = False,
+    lecture: bool | None = None,
 ) -> go.Figure:
     """One head's weights, (heads, n, m): a row a query, a column a key; tokens for both, or (queries, keys)."""
-    weights = np.asarray(weights, float)
+    weights = np.asarray(weights, float) if np.size(weights) == 0 else numbers("weights", weights, 2, 3)
     weights = weights[None] if weights.ndim == 2 else weights
     if not weights.size:
         return empty("There is no attention to draw: the sentence is empty.", lecture, note)
+    head = whole("head", head, -len(weights), len(weights) - 1)
+    if entropy is not None and numbers("entropy", entropy, 0, 1).size not in (1, len(weights)):
+        raise ValueError(f"entropy must be one number, or one a head, got {shown(entropy)}")
     here, size = weights[head], sizes(lecture)
     queries, keys = _token_lists(tokens, *here.shape)
     fig = Canvas([""], lecture)
-    few = max(here.shape) <= (9 if lecture else 12)
+    few = max(here.shape) <= (9 if size.large else 12)
     fig.add_trace(
         heatmap(
             z=here.tolist(),
@@ -69,14 +75,14 @@ def attention_map(
         f"Heat map, {here.shape[0]} queries in rows by {here.shape[1]} keys in columns, colour from white at 0 to dark "
         f"blue at 1. {title}. The largest weight, {fixed(here.max())}, is where {queries[row]} reads {keys[column]}."
     )
-    rows = here.shape[0] * (26 if lecture else 30) + 150
+    rows = here.shape[0] * (26 if size.large else 30) + 150
     return finish(fig, title, alt, lecture=lecture, note=note, height=max(330, min(rows, 620)))
 
 
 def _token_lists(tokens, n: int, m: int) -> tuple[list[str], list[str]]:
     pair = isinstance(tokens, tuple) and len(tokens) == 2 and not any(isinstance(t, str) for t in tokens)
     queries, keys = tokens if pair else (tokens, tokens)
-    queries, keys = [str(t) for t in queries], [str(t) for t in keys]
+    queries, keys = ([str(t) for t in several("tokens", words, "['a', 'dog']")] for words in (queries, keys))
     if (len(queries), len(keys)) != (n, m):
         raise ValueError(
             f"tokens must name {n} queries and {m} keys, got {len(queries)} and {len(keys)}; "
@@ -113,7 +119,8 @@ def _entropy_sentence(here: np.ndarray, heads: int, head: int, entropy) -> str:
     return f"{name}: entropy {fixed(value)} nats" + (share + why if share else "")
 
 
-def softmax_saturation(table: pd.DataFrame, *, note: str = "", lecture: bool = False) -> go.Figure:
+@checked
+def softmax_saturation(table: pd.DataFrame, *, note: str = "", lecture: bool | None = None) -> go.Figure:
     """Entropy of the softmax and norm of its gradient against d, with and without 1/√d.
 
     Filled marks are medians, with bars over the middle half of the seeds; open marks are means, which few seeds carry.

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import plotly.graph_objects as go
 
-from lntutor.figures.style import INK, LECTURE_TEMPLATE, TEMPLATE, sizes
+from lntutor.figures.style import INK, LECTURE_TEMPLATE, TEMPLATE, sizes, wrapped
 
 
 def scatter(**options) -> dict:
@@ -26,8 +26,8 @@ def heatmap(**options) -> dict:
 class Canvas:
     """Panels in rows and columns; traces and axes are added as in plotly, by row and column counted from 1."""
 
-    def __init__(self, names: Sequence[str], lecture: bool, *, rows: int = 1, heights=None, gap=0.05, shared=""):
-        self.lecture, self.rows, self.columns = lecture, rows, -(-len(names) // rows)
+    def __init__(self, names: Sequence[str], lecture: bool | None, *, rows: int = 1, heights=None, gap=0.05, shared=""):
+        self.size, self.rows, self.columns = sizes(lecture), rows, -(-len(names) // rows)
         self.data: list[dict] = []
         self.shapes: list[dict] = []
         self.annotations: list[dict] = []
@@ -55,7 +55,7 @@ class Canvas:
     def _name_panel(self, name: str, x: tuple, y: tuple) -> None:
         place = {"x": sum(x) / 2, "y": y[1], "xref": "paper", "yref": "paper", "yanchor": "bottom"}
         self.add_annotation(
-            text=name, font={"size": sizes(self.lecture).text, "color": INK}, showarrow=False, xanchor="center", **place
+            text=name, font={"size": self.size.text, "color": INK}, showarrow=False, xanchor="center", **place
         )
 
     def add_trace(self, trace: dict, row: int = 1, col: int = 1) -> None:
@@ -90,10 +90,19 @@ class Canvas:
 
     def figure(self, **layout) -> go.Figure:
         """The finished figure."""
-        template = LECTURE_TEMPLATE if self.lecture else TEMPLATE
+        template = LECTURE_TEMPLATE if self.size.large else TEMPLATE
+        if self.size.large:
+            self._wrap_titles()
         parts = {"annotations": self.annotations, "shapes": self.shapes, "template": template}
         parts = {name: value for name, value in parts.items() if value}
         return go.Figure(self.data, {**parts, **self.layout, **layout}, _validate=False)
+
+    def _wrap_titles(self) -> None:
+        """Break titles of axes where they would be longer than a panel at 900 × 450 px."""
+        for name, axis in self.layout.items():
+            if name[1:].startswith("axis") and "title" in axis:
+                columns = 84 // self.columns if name[0] == "x" else 24
+                axis["title"] = {"text": wrapped(axis["title"]["text"].replace("<br>", "\n"), columns)}
 
 
 def _spans(shares: Sequence[float], gap: float) -> list[tuple[float, float]]:

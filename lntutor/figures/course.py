@@ -7,8 +7,9 @@ import itertools
 import plotly.graph_objects as go
 
 from lntutor.figures.canvas import Canvas, scatter
+from lntutor.figures.checked import checked
 from lntutor.figures.parts import finish, sentence
-from lntutor.figures.style import INK, PALE, VERMILLION, Sizes, sizes
+from lntutor.figures.style import INK, PALE, VERMILLION, Sizes, for_words, sizes
 
 BLOCK, NORM, PLAIN = ("#CFE3F2", "#0072B2"), ("#FBDCC4", "#D55E00"), ("#FFFFFF", PALE)
 LEFT, RIGHT, HALF = 2.0, 6.6, 1.35  # middles of the two columns and half the width of a box
@@ -41,7 +42,8 @@ STOPS = {  # notebook → (what it is about, where its number stands, on which s
 }
 
 
-def course_map(*, lecture: bool = False) -> go.Figure:
+@checked
+def course_map(*, lecture: bool | None = None) -> go.Figure:
     """The encoder and the decoder as Vaswani et al. 2017 drew them, with the number of the notebook at each part."""
     fig, size = Canvas([""], lecture), sizes(lecture)
     for x, low, high, name in ((LEFT, 1.75, 6.55, "encoder × L"), (RIGHT, 1.75, 8.85, "decoder × L")):
@@ -58,10 +60,10 @@ def course_map(*, lecture: bool = False) -> go.Figure:
     back = RIGHT + HALF + 0.6
     fig.add_trace(_line([back, back], [8.9, 0.6], VERMILLION, size, "gradient", dash="dash"))
     words = {"x": back + 0.2, "y": 0.6, "text": "the gradient flows back", "showarrow": False, "xanchor": "left"}
-    fig.add_annotation(**words, font={"size": size.small, "color": VERMILLION})
+    fig.add_annotation(**words, font={"size": size.small, "color": for_words(VERMILLION)})
     _stops(fig, size)
     fig.layout["showlegend"] = False
-    fig.update_xaxes(visible=False, range=[-2.6, 12], fixedrange=True)
+    fig.update_xaxes(visible=False, range=[-2.6, 12.6 if size.large else 12], fixedrange=True)
     fig.update_yaxes(visible=False, range=[-0.5, 11.8], fixedrange=True)
     title = "The course on the Transformer: each number is a notebook"
     stops = "; ".join(f"{number}, {what}" for number, (what, *_) in STOPS.items())
@@ -71,7 +73,12 @@ def course_map(*, lecture: bool = False) -> go.Figure:
         title,
         f"Notebooks: {stops}",
     )
-    return finish(fig, title, alt, lecture=lecture, height=520)
+    return finish(fig, title, alt, lecture=lecture, height=650 if size.large else 520)
+
+
+def _words(size: Sizes) -> int:
+    """Type that fits into a box: its width follows the page, not the type."""
+    return size.small - 1 if size.large else size.text - 1
 
 
 def _frame(fig: Canvas, x: float, low: float, high: float, name: str, size: Sizes) -> None:
@@ -79,13 +86,13 @@ def _frame(fig: Canvas, x: float, low: float, high: float, name: str, size: Size
     ground = {"fillcolor": "#F3F3F3", "line": {"width": 0}, "layer": "below"}
     fig.add_shape(type="rect", x0=x - wide, x1=x + wide, y0=low, y1=high, **ground)
     place = {"x": x + wide - 0.06, "y": low + 0.04, "xanchor": "right", "yanchor": "bottom", "align": "right"}
-    fig.add_annotation(text=name, showarrow=False, font={"size": size.small}, **place)
+    fig.add_annotation(text=name, showarrow=False, font={"size": min(size.small, 15)}, **place)
 
 
 def _box(fig: Canvas, x: float, y: float, words: str, fill: str, border: str, size: Sizes) -> None:
     line = {"color": border, "width": size.thin}
     fig.add_shape(type="rect", x0=x - HALF, x1=x + HALF, y0=y - 0.36, y1=y + 0.36, fillcolor=fill, line=line)
-    fig.add_annotation(x=x, y=y, text=words, showarrow=False, font={"size": size.text - 1, "color": INK})
+    fig.add_annotation(x=x, y=y, text=words, showarrow=False, font={"size": _words(size), "color": INK})
 
 
 def _line(x: list, y: list, color: str, size: Sizes, name: str, dash: str = "solid") -> dict:
@@ -98,10 +105,10 @@ def _line(x: list, y: list, color: str, size: Sizes, name: str, dash: str = "sol
 def _stops(fig: Canvas, size: Sizes) -> None:
     """A disc with its number for every notebook, and what it is about beside it."""
     x, y = [stop[1] for stop in STOPS.values()], [stop[2] for stop in STOPS.values()]
-    mark = {"symbol": "circle", "size": size.text * 1.8, "color": INK}
+    mark = {"symbol": "circle", "size": size.text * (1.6 if size.large else 1.8), "color": INK}
     discs = {"text": [f"<b>{number}</b>" for number in STOPS], "textfont": {"color": "white", "size": size.small}}
     fig.add_trace(scatter(x=x, y=y, mode="markers+text", marker=mark, **discs, uid="notebooks", hoverinfo="skip"))
     for words, x, y, side in STOPS.values():
         anchor, shift = ("right", -size.text) if side == "left" else ("left", size.text)
-        font = {"size": size.text - 1, "color": INK}
+        font = {"size": _words(size), "color": INK}
         fig.add_annotation(x=x, y=y, text=words, showarrow=False, xanchor=anchor, xshift=shift, font=font)

@@ -9,8 +9,9 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from lntutor.figures.canvas import Canvas, scatter
+from lntutor.figures.checked import checked
 from lntutor.figures.parts import empty, finish, has, listed, log_axis, seed_count, sentence
-from lntutor.figures.style import INK, PALE, fixed, in_order, number, placement_label, safe, sizes
+from lntutor.figures.style import INK, PALE, fixed, for_words, in_order, number, placement_label, safe, sizes
 from lntutor.figures.training import run_style
 
 DECADES = (4, 7, 10)  # of density below the highest that are shown: at least, where no ends are known, at most
@@ -45,13 +46,14 @@ class Part(NamedTuple):
         return low, high
 
 
+@checked
 def spectrum(
     table: pd.DataFrame,
     *,
     two_over_eta: float | None = None,
     matrix: str = "the Hessian",
     note: str = "",
-    lecture: bool = False,
+    lecture: bool | None = None,
 ) -> go.Figure:
     """Density of eigenvalues on a log axis, both ends of every spectrum below; a vertical line at 2/η where asked.
 
@@ -162,7 +164,7 @@ def _end_marks(part: Part, y: float, size) -> list[dict]:
     }
     same = {"name": part.name, "legendgroup": part.run, "showlegend": False, "cliponaxis": False}
     low, high = part.numbers()
-    numbers = {"text": [f"{low}{GAP}", f"{GAP}{high}"], "textfont": {"color": colour, "size": size.text - 1}}
+    numbers = {"text": [f"{low}{GAP}", f"{GAP}{high}"], "textfont": {"color": for_words(colour), "size": size.text - 1}}
     return [
         scatter(
             x=means, y=[y, y], mode="lines+markers", error_x=bar, line={"color": colour, "width": 1}, **same,

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import plotly.graph_objects as go
 
+from lntutor.config import choice, whole
 from lntutor.figures.canvas import Canvas, scatter
+from lntutor.figures.checked import checked
 from lntutor.figures.graph import HALF, RADIUS, Edge, Graph, Node, Point, fewest_norms, layout
 from lntutor.figures.parts import finish, sentence
 from lntutor.figures.style import INK, PALE, Sizes, number, safe, sizes
-from lntutor.placements import PLACEMENTS, At, Placement, draw
+from lntutor.placements import PLACEMENTS, STACKS, At, Placement, draw
 
 NAMES = {"self": "self-attention", "cross": "cross-attention", "ffn": "FFN", "norm": "layer norm", "tanh": "tanh"}
 FILLS = {  # kind → fill, border
@@ -22,7 +24,10 @@ FILLS = {  # kind → fill, border
     "input": ("#FFFFFF", PALE),
 }
 
+SLIDE = 440  # pixels of a slide that the tallest diagram has, where type is large
 
+
+@checked
 def block_diagram(
     placement: Placement | str,
     *,
@@ -30,13 +35,16 @@ def block_diagram(
     side: str | None = None,
     layer: int = 1,
     depth: int = 6,
-    lecture: bool = False,
+    lecture: bool | None = None,
 ) -> go.Figure:
     """One layer of a placement as boxes and arrows, input at the bottom, with what follows the last layer above it."""
-    placement = placement if isinstance(placement, Placement) else PLACEMENTS[placement]
-    side = side or stack.split("-")[-1]
+    placement = PLACEMENTS.find(placement)
+    sides = choice("stack", stack, STACKS).split("-")
+    side = choice("side", side or sides[-1], tuple(sides))
+    depth = whole("depth", depth, 1, 64)
+    layer = whole("layer", layer, 1, depth)
     graph = layout(draw(placement, At(side, layer, depth, stack)))
-    size, unit = sizes(lecture), 66 if lecture else 50
+    size = sizes(lecture)
     fig = Canvas([""], lecture)
     low, high = _frame(fig, graph, size, f"layer {layer}<br>of {depth}")
     for edge in graph.edges:
@@ -48,7 +56,8 @@ def block_diagram(
     fig.shapes += map(_box, graph.nodes)
     fig.layout["showlegend"] = False
     fig.update_xaxes(visible=False, range=[low - 0.2, high + 2.3], constrain="domain")
-    fig.update_yaxes(visible=False, range=[-0.45, top], scaleanchor="x", constrain="domain")
+    wide, unit = (66, min(60, SLIDE / (top + 0.45))) if size.large else (50, 50)  # pixels across and up
+    fig.update_yaxes(visible=False, range=[-0.45, top], scaleanchor="x", scaleratio=unit / wide, constrain="domain")
     title = _title(placement, graph, side)
     height = (top + 0.45) * unit + 20
     words = {n: _words(n, placement) for n in graph.nodes}

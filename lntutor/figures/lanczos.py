@@ -6,7 +6,9 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
+from lntutor.config import numbers
 from lntutor.figures.canvas import Canvas, heatmap, scatter
+from lntutor.figures.checked import checked
 from lntutor.figures.parts import SIDES, empty, finish, has, listed, log_axis, marks, over_seeds, sentence, spread_words
 from lntutor.figures.style import (
     BLACK,
@@ -36,8 +38,9 @@ MATRICES = ("W_Q", "W_K", "W_V", "W_O", "W_1", "W_2")
 # Two weights ---------------------------------------------------------------------------------------------------
 
 
+@checked
 def descent(
-    paths: pd.DataFrame, curvatures: dict[str, tuple[float, float]], *, note: str = "", lecture: bool = False
+    paths: pd.DataFrame, curvatures: dict[str, tuple[float, float]], *, note: str = "", lecture: bool | None = None
 ) -> go.Figure:
     """Paths of gradient descent over ½(a x² + b y²), seen from above; a panel a surface, with its (a, b).
 
@@ -96,8 +99,9 @@ def _contours(grid: np.ndarray, height: np.ndarray, column: int) -> dict:
 # Lanczos -------------------------------------------------------------------------------------------------------
 
 
+@checked
 def ritz_values(
-    table: pd.DataFrame, true=(), *, what: str = "Eigenvalues of T", note: str = "", lecture: bool = False
+    table: pd.DataFrame, true=(), *, what: str = "Eigenvalues of T", note: str = "", lecture: bool | None = None
 ) -> go.Figure:
     """The eigenvalues of Lanczos' small matrix after each product; true ones as thin lines where they are known.
 
@@ -109,7 +113,9 @@ def ritz_values(
     fig, size = Canvas([safe(name) for name in parts], lecture, shared="y", gap=0.04), sizes(lecture)
     reach, words = int(table["products"].max()), []
     for column, (run, part) in enumerate(parts.items(), 1):
-        lines = [c for value in true for c in ((0, value), (reach + 1, value), (None, None))]
+        lines = [
+            c for value in numbers("true", true, 1).tolist() for c in ((0, value), (reach + 1, value), (None, None))
+        ]
         if lines:
             x, y = zip(*lines, strict=True)
             thin = {"mode": "lines", "line": {"color": FAINT, "width": 0.8}, "name": "true eigenvalues"}
@@ -147,8 +153,9 @@ def _found(run: str, values: pd.Series, true, several: bool) -> str:
 # Blocks --------------------------------------------------------------------------------------------------------
 
 
+@checked
 def block_map(
-    table: pd.DataFrame, *, value: str = "lambda_max", what: str = "λmax", note: str = "", lecture: bool = False
+    table: pd.DataFrame, *, value: str = "lambda_max", what: str = "λmax", note: str = "", lecture: bool | None = None
 ) -> go.Figure:
     """A heat map of layers by matrices for every placement and side, means over seeds, the numbers in the cells.
 
@@ -200,6 +207,7 @@ def _block_cells(grid: np.ndarray, uid: str, size) -> dict:
 # Along training ------------------------------------------------------------------------------------------------
 
 
+@checked
 def curvature_over_training(
     table: pd.DataFrame,
     *,
@@ -207,7 +215,7 @@ def curvature_over_training(
     what: str = "λmax",
     threshold: float = 2.0,
     note: str = "",
-    lecture: bool = False,
+    lecture: bool | None = None,
 ) -> go.Figure:
     """A curvature against the step, a panel a run, beside threshold/η with the rate η of that step.
 

@@ -10,6 +10,7 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from lntutor.figures.canvas import Canvas, scatter
+from lntutor.figures.checked import checked
 from lntutor.figures.parts import (
     BLOCKS,
     SIDES,
@@ -32,7 +33,6 @@ from lntutor.figures.parts import (
 )
 from lntutor.figures.style import (
     Sizes,
-    darker,
     fixed,
     number,
     parameter_name,
@@ -52,6 +52,7 @@ HOVER = "layer %{y}: %{x:.4g}<extra>%{fullData.name}</extra>"
 # Gradients -----------------------------------------------------------------------------------------------------
 
 
+@checked
 def gradient_by_layer(
     measured: pd.DataFrame,
     theory: pd.DataFrame | None = None,
@@ -59,7 +60,7 @@ def gradient_by_layer(
     parameter: str = "W_2",
     pinned: Pinned = (),
     note: str = "",
-    lecture: bool = False,
+    lecture: bool | None = None,
 ) -> go.Figure:
     """‖∂L/∂W‖ of one parameter in every layer, a panel a side, theory over measurement."""
     rows, hidden = drawable(_of(measured, parameter), positive=True)
@@ -123,6 +124,7 @@ def _ratio_sentence(where, ratios, spans, bottom, top) -> str:
 # Signals -------------------------------------------------------------------------------------------------------
 
 
+@checked
 def signal_by_layer(
     measured: pd.DataFrame,
     theory: pd.DataFrame | None = None,
@@ -131,7 +133,7 @@ def signal_by_layer(
     pinned: Pinned = (),
     note: str = "",
     log: bool | None = None,
-    lecture: bool = False,
+    lecture: bool | None = None,
 ) -> go.Figure:
     """‖x‖²/d after every layer, with Lemma 2's bounds where asked; log=None takes a log axis for 100-fold growth."""
     rows, hidden = drawable(measured, positive=True)
@@ -159,13 +161,14 @@ def signal_by_layer(
     return finish(fig, title, alt, lecture=lecture, note=note)
 
 
+@checked
 def similarity_by_layer(
     measured: pd.DataFrame,
     theory: pd.DataFrame | None = None,
     *,
     pinned: Pinned = (),
     note: str = "",
-    lecture: bool = False,
+    lecture: bool | None = None,
 ) -> go.Figure:
     """The mean cosine between two tokens after every layer: 1 where they have collapsed into one."""
     rows, hidden = drawable(measured)
@@ -190,7 +193,7 @@ def _stream(table: pd.DataFrame) -> pd.DataFrame:
     return table[table["site"].isin(["in", "out"])] if "site" in table.columns else table
 
 
-def _signals(rows: pd.DataFrame, expected: pd.DataFrame, pinned: Pinned, lecture: bool) -> go.Figure:
+def _signals(rows: pd.DataFrame, expected: pd.DataFrame, pinned: Pinned, lecture: bool | None) -> go.Figure:
     """The stream as a curve, and what leaves the side a step above it, drawn hollow."""
     pinned = [(label, _stream(drawable(table)[0])) for label, table in pinned or ()]
     depth = int(rows["layer"].max())
@@ -214,24 +217,11 @@ def _signals(rows: pd.DataFrame, expected: pd.DataFrame, pinned: Pinned, lecture
 
 
 def _final_theory(fig: Canvas, rows: pd.DataFrame, depth: int, column: int, size: Sizes) -> None:
+    """An upright stroke at the output, with the placement's dash."""
     for key, _, means in curves(rows, "layer"):
-        mark = {"symbol": "line-ns-open", "size": size.marker * 1.8, "color": darker(placement_style(key)["color"])}
-        mark["line"] = {"width": size.thin}
-        fig.add_trace(
-            scatter(
-                x=[float(means.mean.mean())],
-                y=[depth + 1],
-                mode="markers",
-                marker=mark,
-                showlegend=False,
-                name="theory",
-                legendgroup=key,
-                uid=f"theory-final/{key}/{column}",
-                hoverinfo="skip",
-            ),
-            1,
-            column,
-        )
+        at = [float(means.mean.mean())] * 2, [depth + 0.65, depth + 1.35]
+        more = {"name": "theory", "legendgroup": key, "uid": f"theory-final/{key}/{column}", "hoverinfo": "skip"}
+        fig.add_trace(theory_line(*at, key, size, **more), 1, column)
 
 
 def _draw_lemma_2(fig: Canvas, rows: pd.DataFrame, size: Sizes) -> None:
@@ -342,8 +332,8 @@ def _sides(rows: pd.DataFrame) -> list[str]:
     return [side for side in SIDES if side in set(rows["side"])]
 
 
-def _log_axis(values: Iterable[float], rows: pd.DataFrame, lecture: bool) -> dict:
-    return log_axis(values, room=10 // len(_sides(rows)) + (0 if lecture else 1))
+def _log_axis(values: Iterable[float], rows: pd.DataFrame, lecture: bool | None) -> dict:
+    return log_axis(values, room=10 // len(_sides(rows)) + (0 if sizes(lecture).large else 1))
 
 
 def _kind(rows: pd.DataFrame, horizontal: str) -> str:
@@ -356,7 +346,7 @@ def _kind(rows: pd.DataFrame, horizontal: str) -> str:
     )
 
 
-def _upright(rows: pd.DataFrame, expected: pd.DataFrame, pinned: Pinned, lecture: bool) -> go.Figure:
+def _upright(rows: pd.DataFrame, expected: pd.DataFrame, pinned: Pinned, lecture: bool | None) -> go.Figure:
     """Panels with pinned curves below, measurements over them, theory on top."""
     sides, size = _sides(rows), sizes(lecture)
     fig = Canvas([side.capitalize() for side in sides], lecture, shared="xy")
@@ -412,7 +402,8 @@ def _draw_side_by_side(fig, rows, expected, sides, size: Sizes, pin: tuple[int, 
 
 def _layer_ticks(fig: Canvas, low: int, high: int, above: str = "") -> None:
     """Whole layers on the vertical axis, not more than about a dozen, and a word for the output above them."""
-    step = next(s for s in (1, 2, 3, 4, 6, 8, 12, 16) if (high - low) / s <= 12)
+    most = 7 if fig.size.large else 12
+    step = next(s for s in (1, 2, 3, 4, 6, 8, 12, 16) if (high - low) / s <= most)
     ticks = sorted({*(t for t in range(low, high + 1) if t % step == 0 and high - t >= step / 2), high})
     words = [str(t) for t in ticks]
     if above:

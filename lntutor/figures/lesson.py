@@ -15,7 +15,13 @@ GUESS, MEASURED = "your guess", "measured"
 
 
 def guess_on_line(
-    guess: float | None, measured: float, ends: tuple[float, float], *, unit: str = "", log: bool = False, lecture=False
+    guess: float | None,
+    measured: float,
+    ends: tuple[float, float],
+    *,
+    unit: str = "",
+    log: bool = False,
+    lecture: bool | None = None,
 ) -> go.Figure:
     """A guessed and a measured number as two marks on one line, each named beside its mark."""
     size, fig = sizes(lecture), Canvas([""], lecture)
@@ -24,11 +30,12 @@ def guess_on_line(
     marks = [(measured, MEASURED, "circle", "bottom", VERMILLION)]
     if guess is not None:
         marks.append((guess, GUESS, "diamond-open", "top", INK))
+    away = round(0.8 * size.marker + 0.75 * size.text) + 4 * size.large
     for value, name, symbol, side, colour in marks:
         mark = {"symbol": symbol, "size": size.marker * 1.6, "color": colour, "line": {"width": size.line}}
         fig.add_trace(scatter(x=[value], y=[0], mode="markers", marker=mark, name=name, showlegend=False))
         fig.add_annotation(
-            x=_place(value, log), y=0, yshift=22 if side == "top" else -22, showarrow=False,
+            x=_place(value, log), y=0, yshift=away if side == "top" else -away, showarrow=False,
             text=f"{name} {number(value)}{_unit(unit)}", font={"size": size.text, "color": INK},
             xanchor=_anchor(value, shown, log), bgcolor="rgba(255,255,255,0.8)",
         )  # fmt: skip
@@ -50,7 +57,7 @@ def guess_on_curve(
     *,
     unit: str = "",
     log: bool = False,
-    lecture: bool = False,
+    lecture: bool | None = None,
 ) -> go.Figure:
     """A guessed and a measured curve over the same places."""
     size, fig = sizes(lecture), Canvas([""], lecture)
@@ -69,10 +76,12 @@ def guess_on_curve(
     fig.update_xaxes(type="category")
     values = [v for curve, *_ in looks if curve is not None for v in curve]
     fig.update_yaxes(**(log_axis(values) if log else {"rangemode": "tozero"}), title=safe(unit))
-    return finish(fig, "", sentence(*parts), lecture=lecture, height=300, showlegend=True)
+    return finish(fig, "", sentence(*parts), lecture=lecture, height=220 if size.large else 300, showlegend=True)
 
 
-def votes(choices: Sequence[str], counts: Sequence[Sequence[int]], measured: str | None, *, lecture=False) -> go.Figure:
+def votes(
+    choices: Sequence[str], counts: Sequence[Sequence[int]], measured: str | None, *, lecture: bool | None = None
+) -> go.Figure:
     """One or two shows of hands as bars, plain and striped; the measured choice is named in words."""
     size, fig = sizes(lecture), Canvas([""], lecture)
     labels = [_choice(choice, choice == measured) for choice in choices]

@@ -8,6 +8,7 @@ import plotly.graph_objects as go
 
 from lntutor.boundedness import least_delta, probability_by_epsilon
 from lntutor.figures.canvas import Canvas, scatter
+from lntutor.figures.checked import checked
 from lntutor.figures.parts import (
     Means,
     curves,
@@ -47,6 +48,7 @@ EPSILONS = np.round(np.arange(0.01, 0.505, 0.01), 2)
 # Theorem 1 and what it bounds ----------------------------------------------------------------------------------
 
 
+@checked
 def theorem(
     measured: pd.DataFrame,
     theory: pd.DataFrame | None = None,
@@ -56,7 +58,7 @@ def theorem(
     along: str = "depth",
     chosen: int | None = None,
     note: str = "",
-    lecture: bool = False,
+    lecture: bool | None = None,
 ) -> go.Figure:
     """The last layer's ‖∂L/∂W_2‖ against depth or width: measured, by the recursion, in closed form, and its bound.
 
@@ -148,6 +150,7 @@ def _theorem_title(rows: pd.DataFrame, slopes: dict, recursion: dict, along: str
 # Two columns of layers -----------------------------------------------------------------------------------------
 
 
+@checked
 def side_by_side(
     left: pd.DataFrame,
     right: pd.DataFrame,
@@ -160,14 +163,14 @@ def side_by_side(
     title: str,
     chosen: int | None = None,
     note: str = "",
-    lecture: bool = False,
+    lecture: bool | None = None,
 ) -> go.Figure:
     """Two tables with one shared axis of values, places upwards as the network stands; `chosen` is ringed in both.
 
     `along` names the column of places of each, such as ("layer", "depth").
     """
     tables = [drawable(table, positive=True)[0] for table in (left, right)]
-    if not all(map(len, tables)):
+    if not all(has(table, "placement", place) for table, place in zip(tables, along, strict=True)):
         return empty("There is nothing to compare here.", lecture, note)
     fig, size, words = Canvas([safe(n) for n in names], lecture, shared="x", gap=0.12), sizes(lecture), []
     for col, (table, theory, place) in enumerate(zip(tables, (left_theory, right_theory), along, strict=True), 1):
@@ -207,13 +210,14 @@ def side_by_side(
 # Definition 1 --------------------------------------------------------------------------------------------------
 
 
-def bounded(table: pd.DataFrame, *, epsilon: float = 0.1, note: str = "", lecture: bool = False) -> go.Figure:
+@checked
+def bounded(table: pd.DataFrame, *, epsilon: float = 0.1, note: str = "", lecture: bool | None = None) -> go.Figure:
     """Left: the histogram of Z/EZ with 1 + ε and α₀. Right: Theorem 1's probability for every ε, with least δ.
 
     `table` has the columns placement and value, such as `boundedness.last_norm_inputs` gives.
     """
     rows, hidden = drawable(table, positive=True)
-    if not len(rows):
+    if not has(rows, "placement"):
         return empty("There are no norms to draw here.", lecture, note)
     fig = Canvas(["how far Z strays from its mean", "what the theorem promises"], lecture, gap=0.14)
     size, found = sizes(lecture), []
@@ -224,7 +228,7 @@ def bounded(table: pd.DataFrame, *, epsilon: float = 0.1, note: str = "", lectur
         _draw_promise(fig, key, probability_by_epsilon(part, EPSILONS), (epsilon, promised), size)
         found.append((placement_label(key), delta, promised, float(ratio.min())))
     _cut(fig, 1 + epsilon, "1 + ε", "dash", size)
-    _cut(fig, ALPHA, "α₀ = 1/10", "dot", size)
+    _cut(fig, ALPHA, "α₀ = 1/10", "dot", size, below=True)  # a narrow page has no room for both side by side
     fig.update_xaxes(title="Z / E Z", range=[0, 2], col=1)
     fig.update_yaxes(title="share of positions", rangemode="tozero", col=1)
     fig.update_xaxes(title="ε", range=[0, 0.5], col=2)
@@ -272,11 +276,12 @@ def _draw_promise(fig: Canvas, key: str, curve: pd.DataFrame, here: tuple[float,
     fig.add_trace(scatter(x=[here[0]], y=[here[1]], mode="markers", marker=mark, uid=f"here/{key}", **same), 1, 2)
 
 
-def _cut(fig: Canvas, x: float, words: str, dash: str, size: Sizes) -> None:
-    """An upright line through the histogram, with its name at the top."""
+def _cut(fig: Canvas, x: float, words: str, dash: str, size: Sizes, below: bool = False) -> None:
+    """An upright line through the histogram, with its name at the top, or a line below that."""
     line = {"color": INK, "width": size.thin, "dash": dash}
     fig.add_shape(type="line", x0=x, x1=x, y0=0, y1=1, xref="x", yref="y domain", line=line)
     fig.add_annotation(
-        x=x, y=0.99, xref="x", yref="y domain", text=words, showarrow=False, xanchor="left", xshift=5, yanchor="top",
+        x=x, y=0.86 if below else 0.99, xref="x", yref="y domain",
+        text=words, showarrow=False, xanchor="left", xshift=5, yanchor="top",
         font={"size": size.small}, bgcolor="rgba(255,255,255,0.8)",
     )  # fmt: skip

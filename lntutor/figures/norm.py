@@ -8,7 +8,9 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
+from lntutor.config import numbers
 from lntutor.figures.canvas import Canvas, heatmap, scatter
+from lntutor.figures.checked import checked
 from lntutor.figures.parts import drawable, empty, finish, has, listed, log_axis, ring, sentence
 from lntutor.figures.scaling import slope
 from lntutor.figures.style import (
@@ -38,15 +40,16 @@ LOOKS = (
 VANISHING = 1e-3  # of the largest singular value
 
 
+@checked
 def layer_norm_before_after(
-    x: np.ndarray, outputs: Mapping[str, np.ndarray], *, note: str = "", lecture: bool = False
+    x: np.ndarray, outputs: Mapping[str, np.ndarray], *, note: str = "", lecture: bool | None = None
 ) -> go.Figure:
     """The coordinates of a vector before and after several formulas, with mean and variance of each."""
-    x, size = np.asarray(x, float).ravel(), sizes(lecture)
+    x, size = numbers("x", x, 0, 1, 2).ravel(), sizes(lecture)
     if not x.size:
         return empty("There is no vector to normalise here.", lecture, note)
     fig = Canvas([""], lecture)
-    series = {"x": x} | {str(name): np.asarray(y, float).ravel() for name, y in outputs.items()}
+    series = {"x": x} | {str(name): numbers("outputs", y, 0, 1, 2).ravel() for name, y in outputs.items()}
     step = 0.8 / len(series)
     fig.add_shape(type="line", x0=0, x1=1, y0=0, y1=0, xref="x domain", line={"color": INK, "width": 1})
     for i, (name, y) in enumerate(series.items()):
@@ -76,7 +79,11 @@ def layer_norm_before_after(
 
 
 def norm_reach(
-    reaches: Mapping[str, np.ndarray], *, place: tuple[int, int, int] = (0, 0, 0), note: str = "", lecture: bool = False
+    reaches: Mapping[str, np.ndarray],
+    *,
+    place: tuple[int, int, int] = (0, 0, 0),
+    note: str = "",
+    lecture: bool | None = None,
 ) -> go.Figure:
     """Which numbers of a (sentence, token, feature) tensor the output at `place` depends on, a panel for each norm."""
     reaches = {str(name): np.asarray(reach, bool) for name, reach in reaches.items()}
@@ -143,7 +150,7 @@ def gradient_through_norm(
     k: float,
     *,
     note: str = "",
-    lecture: bool = False,
+    lecture: bool | None = None,
 ) -> go.Figure:
     """(LN(x), ∂L/∂x) where x went in, and the same where kx went in: what goes forward and what comes back."""
     size = sizes(lecture)
@@ -167,7 +174,8 @@ def gradient_through_norm(
     return finish(fig, title, f"{alt} Lengths: {'; '.join(words)}.", lecture=lecture, note=note)
 
 
-def jacobian_spectrum(table: pd.DataFrame, *, note: str = "", lecture: bool = False) -> go.Figure:
+@checked
+def jacobian_spectrum(table: pd.DataFrame, *, note: str = "", lecture: bool | None = None) -> go.Figure:
     """Singular values of LN's Jacobian: columns name, index, value."""
     table, _ = drawable(table)
     if not has(table, "name", "index", "value"):
@@ -206,8 +214,9 @@ def jacobian_spectrum(table: pd.DataFrame, *, note: str = "", lecture: bool = Fa
     return finish(fig, title, alt, lecture=lecture, note=note)
 
 
+@checked
 def jacobian_norm(
-    table: pd.DataFrame, *, size: float | None = None, note: str = "", lecture: bool = False
+    table: pd.DataFrame, *, size: float | None = None, note: str = "", lecture: bool | None = None
 ) -> go.Figure:
     """‖J‖ against ‖x‖ with the line √d/‖y‖ (Lemma 3): columns size, value, predicted; `size` is ringed."""
     table, _ = drawable(table, positive=True)

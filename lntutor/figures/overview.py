@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+from math import inf
+
 import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
+from lntutor.config import numbers
 from lntutor.figures.canvas import Canvas, scatter
+from lntutor.figures.checked import checked
 from lntutor.figures.parts import Means, drawable, empty, finish, has, log_axis, marks, over_seeds, sentence
 from lntutor.figures.style import INK, Sizes, in_order, number, placement_label, placement_style, safe, sizes, wrapped
 
 FAR = 1e12  # what is larger, or smaller than one over it, is off the axis and said in a word
 
 
+@checked
 def overview(
-    measured: pd.DataFrame, theory: pd.DataFrame | None = None, *, note: str = "", lecture: bool = False
+    measured: pd.DataFrame, theory: pd.DataFrame | None = None, *, note: str = "", lecture: bool | None = None
 ) -> go.Figure:
     """One row a placement, one panel a measure, on log axes; a hollow mark is the smaller depth where there are two.
 
@@ -25,7 +30,7 @@ def overview(
         return empty("There is nothing to compare.", lecture, note)
     names, keys = list(dict.fromkeys(measured["measure"])), in_order(measured["placement"])[::-1]
     size, places = sizes(lecture), {key: i for i, key in enumerate(keys)}
-    heads = [wrapped(safe(name), 13 if lecture else 20) for name in names]
+    heads = [wrapped(safe(name), 13 if size.large else 20) for name in names]
     fig = Canvas(heads, lecture, gap=0.03, shared="y")
     fig.layout["showlegend"] = False
     for column, name in enumerate(names, 1):
@@ -137,7 +142,8 @@ def _capital(words: str) -> str:
     return words[:1].upper() + words[1:]
 
 
-def against(measured: pd.DataFrame, x: str, y: str, *, note: str = "", lecture: bool = False) -> go.Figure:
+@checked
+def against(measured: pd.DataFrame, x: str, y: str, *, note: str = "", lecture: bool | None = None) -> go.Figure:
     """One measure against another, a mark for each placement that has both, and their rank correlation as the title.
 
     Columns as for `overview`; means over seeds.
@@ -158,9 +164,18 @@ def against(measured: pd.DataFrame, x: str, y: str, *, note: str = "", lecture: 
     title = _capital(f"{safe(y)} against {safe(x)}: rank correlation {number(rho, 2)}, {len(both)} placements")
     words = "; ".join(f"{placement_label(k)}: {number(a)}, {number(b)}" for k, a, b in both.itertuples())
     kind = f"Scatter plot with log axes, one mark a placement. Horizontal axis: {x}. Vertical axis: {y}"
-    return finish(fig, title, sentence(kind, title, words), lecture=lecture, note=note, height=420, showlegend=True)
+    return finish(
+        fig,
+        title,
+        sentence(kind, title, words),
+        lecture=lecture,
+        note=note,
+        height=340 if size.large else 420,
+        showlegend=True,
+    )
 
 
+@checked
 def ranked(measured: pd.DataFrame, x: str, y: str) -> pd.DataFrame:
     """Means of two measures, one row a placement that has both, at the largest depth of each."""
     if not has(measured, "placement", "measure", "value"):
@@ -175,6 +190,10 @@ def ranked(measured: pd.DataFrame, x: str, y: str) -> pd.DataFrame:
     return both[(np.isfinite(both) & (both > 0)).all(axis=1)]
 
 
+@checked
 def rank_correlation(x, y) -> float:
     """Spearman's ρ: the correlation of ranks, ties sharing theirs."""
+    x, y = numbers("x", x, 1, most=inf), numbers("y", y, 1, most=inf)  # infinity has a rank, too
+    if len(x) != len(y):
+        raise ValueError(f"x and y must be equally many numbers, got {len(x)} and {len(y)}")
     return float(np.corrcoef(pd.Series(x).rank(), pd.Series(y).rank())[0, 1])

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
+from lntutor.config import instance
 from lntutor.figures.canvas import Canvas, scatter
 from lntutor.figures.style import (
     INK,
@@ -27,9 +28,9 @@ BLOCKS = {"self": "self-attention", "cross": "cross-attention", "ffn": "FFN"}
 SIDES = ("encoder", "decoder")
 
 
-def alt_text(fig: Canvas) -> str:
+def alt_text(fig: go.Figure) -> str:
     """The figure in words, for readers who do not see it."""
-    meta = fig.layout.meta
+    meta = instance("fig", fig, go.Figure).layout.meta
     return meta.get("alt", "") if isinstance(meta, dict) else ""
 
 
@@ -37,7 +38,7 @@ def alt_text(fig: Canvas) -> str:
 
 
 def finish(
-    fig: Canvas, title: str, alt: str, *, lecture: bool, note: str = "", height: float = 370, **layout
+    fig: Canvas, title: str, alt: str, *, lecture: bool | None, note: str = "", height: float = 370, **layout
 ) -> go.Figure:
     """Title, note, text alternative and the space that they need; `height` is what is left for the plot."""
     size = sizes(lecture)
@@ -69,7 +70,7 @@ def _lines(text: str | None) -> int:
     return text.count("<br>") + 1 if text else 0
 
 
-def empty(sentence: str, lecture: bool, note: str = "") -> go.Figure:
+def empty(sentence: str, lecture: bool | None, note: str = "") -> go.Figure:
     """A figure that says in a sentence why there is nothing to draw."""
     fig = Canvas([""], lecture)
     text = wrapped(safe(sentence), sizes(lecture).columns - 10)
@@ -91,7 +92,10 @@ def drawable(table: pd.DataFrame | None, *, positive: bool = False) -> tuple[pd.
     """The rows that can be drawn (finite, above the floor, positive on a log axis) and how many are left out."""
     if not has(table, "value"):
         return pd.DataFrame(columns=["placement", "side", "layer", "block", "seed", "value"]), 0
-    values = table["value"].to_numpy(float)
+    try:
+        values = table["value"].to_numpy(float)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"the column value must hold numbers: {error}") from None
     good = np.isfinite(values)
     if positive:
         good &= values > 0
@@ -189,7 +193,8 @@ def marks(
         "thickness": size.line,
         "visible": not faint,
     }
-    shrink = 0.7 if len(value) > 24 else 1
+    crowd = len(value) * size.marker  # a panel is some 300 pixels high
+    shrink = 1 if crowd <= 220 else 0.7 if crowd <= 320 else 0.5
     return scatter(
         x=value if upright else position,
         y=position if upright else value,

@@ -9,6 +9,7 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from lntutor.figures.canvas import Canvas, scatter
+from lntutor.figures.checked import checked
 from lntutor.figures.layers import HOVER, LAYER_TITLE
 from lntutor.figures.parts import (
     curves,
@@ -51,6 +52,7 @@ SCHEDULE_COLOURS = (BLACK, PURPLE, GREEN, ORANGE, SKY)  # none that stands for P
 # Outcomes ------------------------------------------------------------------------------------------------------
 
 
+@checked
 def outcomes(
     table: pd.DataFrame,
     *,
@@ -59,7 +61,7 @@ def outcomes(
     lower_is_better: bool = True,
     line: float | None = None,
     note: str = "",
-    lecture: bool = False,
+    lecture: bool | None = None,
 ) -> go.Figure:
     """One row a case, a small mark a seed and a large one at their mean; a run that diverged stands at the edge.
 
@@ -148,7 +150,10 @@ def _small(words: str) -> str:
 # Schedules -----------------------------------------------------------------------------------------------------
 
 
-def schedules(table: pd.DataFrame, *, what: str = "Learning rate", note: str = "", lecture: bool = False) -> go.Figure:
+@checked
+def schedules(
+    table: pd.DataFrame, *, what: str = "Learning rate", note: str = "", lecture: bool | None = None
+) -> go.Figure:
     """A rate, or a factor on it, at every step: one line a name. Columns of the table: run, step, value."""
     if not has(table, "run", "step", "value"):
         return empty("There is no schedule to draw here.", lecture, note)
@@ -173,6 +178,7 @@ def schedules(table: pd.DataFrame, *, what: str = "Learning rate", note: str = "
 # Gradients as training goes on -----------------------------------------------------------------------------------
 
 
+@checked
 def gradient_over_training(
     table: pd.DataFrame,
     *,
@@ -180,7 +186,7 @@ def gradient_over_training(
     parameter: str = "W_2",
     side: str = "decoder",
     note: str = "",
-    lecture: bool = False,
+    lecture: bool | None = None,
 ) -> go.Figure:
     """‖∂L/∂W‖ in every layer of one side at a few steps of training: a panel a run, later steps darker.
 
@@ -189,6 +195,8 @@ def gradient_over_training(
     """
     if has(table, "run", "step", "parameter", "side", "layer", "value"):
         table = table[(table["parameter"] == parameter) & (table["side"] == side)]
+    else:
+        table = None
     rows, hidden = drawable(table, positive=True)
     measured = sorted(set(rows["step"])) if "step" in rows.columns else []
     wanted = [step for step in steps if step in measured] or _ends_and_middle(measured)

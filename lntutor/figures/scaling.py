@@ -9,6 +9,7 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from lntutor.figures.canvas import Canvas, scatter
+from lntutor.figures.checked import checked
 from lntutor.figures.layers import LAYER_TITLE
 from lntutor.figures.parts import (
     SIDES,
@@ -46,6 +47,7 @@ from lntutor.figures.style import (
 Pinned = Iterable[tuple[str, pd.DataFrame]]
 
 
+@checked
 def gradient_by_depth(
     measured: pd.DataFrame,
     theory: pd.DataFrame | None = None,
@@ -54,12 +56,13 @@ def gradient_by_depth(
     depth: int | None = None,
     pinned: Pinned = (),
     note: str = "",
-    lecture: bool = False,
+    lecture: bool | None = None,
 ) -> go.Figure:
     """The last layer's ‖∂L/∂W‖ against the depth of the model (Xiong et al. 2020, Fig. 3c,d); `depth` is ringed."""
     return _scaling(measured, theory, "depth", parameter, depth, pinned, note, lecture)
 
 
+@checked
 def gradient_by_width(
     measured: pd.DataFrame,
     theory: pd.DataFrame | None = None,
@@ -68,12 +71,13 @@ def gradient_by_width(
     width: int | None = None,
     pinned: Pinned = (),
     note: str = "",
-    lecture: bool = False,
+    lecture: bool | None = None,
 ) -> go.Figure:
     """The last layer's ‖∂L/∂W‖ against the width; `width` is ringed. Its size is set by the loss's head."""
     return _scaling(measured, theory, "width", parameter, width, pinned, note, lecture)
 
 
+@checked
 def values_by_row(
     measured: pd.DataFrame,
     *,
@@ -81,7 +85,7 @@ def values_by_row(
     what: str,
     line: float | None = 1.0,
     note: str = "",
-    lecture: bool = False,
+    lecture: bool | None = None,
 ) -> go.Figure:
     """A positive quantity in several settings or layers, a row each, with its spread and a line to compare with.
 

@@ -11,6 +11,7 @@ from zlib import crc32
 
 import plotly.graph_objects as go
 
+from lntutor.lecturing import lecturing
 from lntutor.placements import PLACEMENTS
 
 INK, PALE, GRID = "#222222", "#767676", "#E4E4E4"
@@ -62,17 +63,18 @@ class Sizes:
     line: float
     thin: float
     marker: int
-    columns: int  # characters of a title that fit on a line at 700 px
+    columns: int  # characters of a title that fit on a line, at 700 px; in a lecture at 900
     tall: float  # factor on heights
+    large: bool  # whether it is for the back row
 
 
-NORMAL = Sizes(text=14, title=17, small=12, line=2, thin=1.5, marker=9, columns=78, tall=1)
-LECTURE = Sizes(text=20, title=25, small=16, line=3.5, thin=2.5, marker=14, columns=52, tall=1.3)
+NORMAL = Sizes(text=14, title=17, small=12, line=2, thin=1.5, marker=9, columns=78, tall=1, large=False)
+LECTURE = Sizes(text=20, title=24, small=18, line=3.5, thin=2.5, marker=14, columns=72, tall=0.92, large=True)
 
 
-def sizes(lecture: bool) -> Sizes:
-    """The sizes of a variant."""
-    return LECTURE if lecture else NORMAL
+def sizes(lecture: bool | None) -> Sizes:
+    """The sizes of a variant; None asks the switch of lecture mode."""
+    return LECTURE if lecturing(lecture) else NORMAL
 
 
 def _template(size: Sizes) -> go.layout.Template:
@@ -129,10 +131,12 @@ TEMPLATE, LECTURE_TEMPLATE = _template(NORMAL), _template(LECTURE)
 
 def placement_style(key: str) -> dict[str, str]:
     """Colour, dash and marker of a placement; one that is not built in gets its own from its name, always the same."""
+    if not isinstance(key, str):
+        raise ValueError(f"key must be the name of a placement, got {key!r}")
     if key in STYLES:
         colour, dash, symbol = STYLES[key]
     else:
-        number, parts = crc32(str(key).encode()), []
+        number, parts = crc32(key.encode(errors="backslashreplace")), []
         for choices in (NEW_COLOURS, NEW_SYMBOLS, NEW_DASHES):
             number, i = divmod(number, len(choices))
             parts.append(choices[i])
@@ -154,6 +158,11 @@ def in_order(keys: Iterable[str]) -> list[str]:
 def darker(colour: str, share: float = 0.5) -> str:
     """A colour mixed with black."""
     return "#" + "".join(f"{round(int(colour[i : i + 2], 16) * share):02X}" for i in (1, 3, 5))
+
+
+def for_words(colour: str) -> str:
+    """A series' colour for type: darkened until every one of them stands out from white by 4.5:1."""
+    return darker(colour, 0.75)
 
 
 # Words ---------------------------------------------------------------------------------------------------------
@@ -205,5 +214,7 @@ def fixed(value: float, digits: int = 2) -> str:
 
 
 def times(ratio: float) -> str:
-    """A ratio, such as 5.0×."""
+    """A ratio, such as 5.0× or 130×."""
+    if 100 <= ratio < 1e4:
+        return f"{float(f'{ratio:.2g}'):.0f}×"
     return (f"{ratio:.1f}" if 0.1 <= ratio < 100 else number(ratio, 2)) + "×"

@@ -7,8 +7,9 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from lntutor.figures.canvas import Canvas, heatmap, scatter
+from lntutor.figures.checked import checked
 from lntutor.figures.parts import empty, finish, has, listed, log_axis, sentence
-from lntutor.figures.style import darker, in_order, number, placement_label, placement_style, safe, sizes
+from lntutor.figures.style import darker, for_words, in_order, number, placement_label, placement_style, safe, sizes
 
 CURVES = {"loss": "Loss (nats a word)", "lr": "Learning rate", "gradient": "Gradient norm"}
 POINTS = 250  # drawn of a curve at most
@@ -19,8 +20,9 @@ SYMBOLS = ("circle", "square", "diamond", "triangle-up", "star", "hexagon2", "tr
 HEAT = [[0, "#08375F"], [0.25, "#2E7FB6"], [0.5, "#7DB2D8"], [0.75, "#C9DFF0"], [1, "#EDF4FA"]]
 
 
+@checked
 def training_curves(
-    table: pd.DataFrame, *, steps: int | None = None, note: str = "", lecture: bool = False
+    table: pd.DataFrame, *, steps: int | None = None, note: str = "", lecture: bool | None = None
 ) -> go.Figure:
     """Loss, learning rate and gradient norm against the step, a name a run; columns that are missing are not drawn.
 
@@ -131,7 +133,7 @@ def _divergence(uid: str, part: pd.DataFrame, style: dict, size, axis: dict, rea
             marker=mark,
             text=["diverged"],
             textposition="middle right" if step < reach / 2 else "middle left",
-            textfont={"color": style["color"]},
+            textfont={"color": for_words(style["color"])},
             cliponaxis=False,
             uid=f"diverged/{uid}",
             hovertemplate=f"step {step}, the last finite loss: {loss:.4g}<extra>%{{fullData.name}}</extra>",
@@ -220,13 +222,14 @@ def _outcome(runs: list) -> tuple[str, str]:
     return f"After {int(table['step'].max())} steps, {'; '.join(parts)}", f"Diverged: {', '.join(lost)}" if lost else ""
 
 
+@checked
 def warmup_heatmap(
     table: pd.DataFrame,
     *,
     what: str = "final loss",
     lower_is_better: bool = True,
     note: str = "",
-    lecture: bool = False,
+    lecture: bool | None = None,
 ) -> go.Figure:
     """One heat map a placement over learning rate and warm-up, one colour scale, the numbers in the cells."""
     if not has(table, "placement", "lr", "warmup", "value"):

@@ -5,6 +5,7 @@ small file, which `forget()` deletes.
 """
 
 from lntutor.exercises import Exercise, Mistake, check
+from lntutor.lecturing import lecture
 from lntutor.lesson.page import forget, reveal_all
 from lntutor.lesson.predict import Predict
 from lntutor.lesson.quiz import Quiz, inventory, readiness
@@ -19,6 +20,7 @@ __all__ = [
     "forget",
     "guess_of",
     "inventory",
+    "lecture",
     "readiness",
     "reveal_all",
 ]

@@ -11,6 +11,7 @@ import ipywidgets as w
 import numpy as np
 import plotly.graph_objects as go
 
+from lntutor.config import flag, instance, several, shown
 from lntutor.figures.lesson import guess_on_curve, guess_on_line, votes
 from lntutor.figures.style import number
 from lntutor.lesson.page import prose, radio
@@ -22,9 +23,9 @@ class Choices:
     """One of several sentences."""
 
     def __init__(self, choices: Sequence[str]):
-        if isinstance(choices, str) or len(choices) < 2 or len(set(choices)) < len(choices):
-            raise ValueError(f"choices must be two or more different sentences, got {choices!r}")
-        self.choices = [str(choice) for choice in choices]
+        self.choices = [str(choice) for choice in several("choices", choices, "['rises', 'falls']")]
+        if len(self.choices) < 2 or len(set(self.choices)) < len(self.choices):
+            raise ValueError(f"choices must be two or more different sentences, got {shown(choices)}")
         self.control: w.Widget = radio(self.choices, "Your guess")
 
     def read(self, before: Any) -> Any:
@@ -64,6 +65,10 @@ class Choices:
     def allowed(self) -> str:
         """What a measurement may be, for an error."""
         return "one of the choices: " + "; ".join(map(repr, self.choices))
+
+    def static(self) -> str:
+        """What there is to choose from, in HTML for a page without a kernel."""
+        return "<ul>" + "".join(f"<li>{escape(choice)}</li>" for choice in self.choices) + "</ul>"
 
     def together(self, guess: Any, measured: Any) -> Iterator[Any]:
         """Guess and measurement side by side: HTML and figures."""
@@ -128,14 +133,15 @@ class Value(Choices):
     """A number on a slider."""
 
     def __init__(self, bounds: Sequence[float], log: bool, unit: str):
+        bounds = several("value", bounds, "(0, 10)")
         self.low, self.high, self.log, self.unit = *_ends("value", bounds[:2], log), log, unit
         if len(bounds) not in (2, 3):
-            raise ValueError(f"value must be (low, high) or (low, high, step), got {bounds!r}")
+            raise ValueError(f"value must be (low, high) or (low, high, step), got {shown(bounds)}")
         step = bounds[2] if len(bounds) == 3 else None
         if step is not None and not (_is_number(step) and step > 0):
-            raise ValueError(f"the step of value must be a number above 0, got {step!r}")
+            raise ValueError(f"the step of value must be a number above 0, got {shown(step)}")
         self.control = w.HBox([slider := _slider(self.low, self.high, step, log), prose(escape(unit))])
-        slider.description, slider.layout.width = "Your guess", "420px"
+        slider.description, slider.layout.width = "Your guess", "min(420px, 98%)"
         self.sliders = [slider]
         self.start = slider.value
 
@@ -144,6 +150,12 @@ class Value(Choices):
 
     def takes(self, guess: Any) -> bool:
         return _is_number(guess)
+
+    def static(self) -> str:
+        return f"<p>A number from {self._between()}.</p>"
+
+    def _between(self) -> str:
+        return f"{number(self.low)} to {number(self.high)} {escape(self.unit)}".strip()
 
     def words(self, guess: Any) -> str:
         return f"{number(guess)} {self.unit}".strip()
@@ -172,7 +184,7 @@ class Curve(Value):
             places, low, high = curve
             self.places = list(places)
         except (TypeError, ValueError):
-            raise ValueError(f"curve must be (x_values, low, high), got {curve!r}") from None
+            raise ValueError(f"curve must be (x_values, low, high), got {shown(curve)}") from None
         if not 2 <= len(self.places) <= MOST_PLACES:
             raise ValueError(f"curve must have 2 to {MOST_PLACES} x values, got {len(self.places)}")
         self.low, self.high, self.log, self.unit = *_ends("curve", (low, high), log), log, unit
@@ -188,6 +200,9 @@ class Curve(Value):
 
     def takes(self, guess: Any) -> bool:
         return isinstance(guess, list) and len(guess) == len(self.places) and all(map(_is_number, guess))
+
+    def static(self) -> str:
+        return f"<p>A number from {self._between()} at each of {escape(', '.join(map(str, self.places)))}.</p>"
 
     def words(self, guess: Any) -> str:
         return f"{', '.join(map(number, guess))} {self.unit}".strip()
@@ -216,7 +231,7 @@ class Curve(Value):
 def _ends(name: str, bounds: Sequence[float], log: bool) -> tuple[float, float]:
     """Two ends of a slider, or a ValueError."""
     if len(bounds) != 2 or not all(map(_is_number, bounds)) or not bounds[0] < bounds[1]:
-        raise ValueError(f"{name} must have finite ends with low < high, got {tuple(bounds)!r}")
+        raise ValueError(f"{name} must have finite ends with low < high, got {shown(tuple(bounds))}")
     if log and bounds[0] <= 0:
         raise ValueError(f"{name} must have low > 0 where log=True, got {bounds[0]!r}")
     return float(bounds[0]), float(bounds[1])
@@ -233,7 +248,10 @@ def _slider(low: float, high: float, step: float | None, log: bool) -> w.Widget:
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float, np.number)) and not isinstance(value, bool) and isfinite(value)
+    try:
+        return isinstance(value, (int, float, np.number)) and not isinstance(value, bool) and isfinite(value)
+    except OverflowError:  # an int that no float holds
+        return False
 
 
 def _sentence(guess: str | None, measured: str | None) -> str:
@@ -245,6 +263,9 @@ def _sentence(guess: str | None, measured: str | None) -> str:
 
 def kind_of(choices, value, curve, log: bool, unit: str, class_mode: bool) -> Choices:
     """The kind of question that the arguments ask for."""
+    flag("log", log)
+    flag("class_mode", class_mode)
+    instance("unit", unit, str)
     given = [name for name, part in {"choices": choices, "value": value, "curve": curve}.items() if part is not None]
     if len(given) != 1:
         raise ValueError(f"give one of choices, value and curve; got {' and '.join(given) or 'none'}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 import weakref
 from collections.abc import Callable, Sequence
@@ -12,11 +11,13 @@ from typing import Any
 import ipywidgets as w
 import plotly.graph_objects as go
 
-from lntutor import live
+from lntutor import lecturing, live
+from lntutor.config import flag, shown
+from lntutor.lecturing import follow, mark
 from lntutor.notes import NOTES
 
 REVEAL = "LNTUTOR_REVEAL"  # set to 1 for lectures, static pages and tests: nothing is covered
-CSS = """<style>
+STYLE = """
 .lntutor-ask { border-left: 4px solid #767676; padding: 2px 0 2px 14px; margin: 6px 0; }
 .lntutor-ask .lntutor-words { height: auto; max-width: 54em; }
 .lntutor-ask .lntutor-words .widget-html-content { height: auto; line-height: 1.45; white-space: normal; }
@@ -32,7 +33,8 @@ CSS = """<style>
 .lntutor-ask .lntutor-choices .widget-radio-box label input {
   position: absolute; left: 4px; top: 5px; width: 13px; height: 13px; margin: 0; float: none; }
 .lntutor-ask .trouble { color: #a30000; }
-</style>"""
+"""
+CSS = f"<style>{STYLE}{lecturing.CSS}</style>"
 
 _switch = threading.Event()
 _ON_PAGE: dict[str, weakref.ref[Page]] = {}  # the latest widget of each name
@@ -40,12 +42,12 @@ _ON_PAGE: dict[str, weakref.ref[Page]] = {}  # the latest widget of each name
 
 def revealing() -> bool:
     """Whether everything is shown at once, by the switch or by the environment."""
-    return _switch.is_set() or os.environ.get(REVEAL, "") not in ("", "0")
+    return _switch.is_set() or lecturing.switched_on(REVEAL)
 
 
 def reveal_all(on: bool = True) -> None:
     """Show everything that is covered, on this page and from now on; `False` covers what has no guess yet."""
-    (_switch.set if on else _switch.clear)()
+    (_switch.set if flag("on", on) else _switch.clear)()
     _refresh_all()
 
 
@@ -71,17 +73,23 @@ class Page(w.VBox):
 
     def __init__(self, name: str):
         if not isinstance(name, str) or not name.strip():
-            raise ValueError(f"name must be a word under which the answer is kept, got {name!r}")
+            raise ValueError(f"name must be a word under which the answer is kept, got {shown(name)}")
         super().__init__()
         self.name = name
         self.add_class("lntutor-ask")
         self.status, self._trouble = prose(), ""
         self._lock = threading.RLock()  # buttons answer in a thread of their own
         _ON_PAGE[name] = weakref.ref(self)
+        follow(self)
 
     def refresh(self) -> None:
         """Show what the notes and the switch say."""
         raise NotImplementedError
+
+    def lecture_changed(self, on: bool) -> None:
+        """Follow the switch of lecture mode."""
+        mark(self, on)
+        self.refresh()
 
     def static(self) -> str:
         """What is on the page now, as HTML that needs no kernel."""

@@ -9,10 +9,13 @@ from typing import Any
 
 import ipywidgets as w
 
+from lntutor.config import instance, shown
 from lntutor.lesson.guesses import kind_of
 from lntutor.lesson.page import CSS, Page, as_html, as_widget, button, prose, revealing, show
 from lntutor.notes import NOTES
+from lntutor.reach import reach
 
+FOLD = "Guess first, then open this"
 STRICT = "LNTUTOR_STRICT"  # set in tests: an error in a measurement is raised again
 
 
@@ -41,8 +44,11 @@ class Predict(Page):
     ):
         if not callable(reveal):
             raise ValueError(
-                f"reveal must be a function without arguments, so that nothing runs before the guess; got {reveal!r}"
+                "reveal must be a function without arguments, so that nothing runs before the guess; "
+                f"got {shown(reveal)}"
             )
+        instance("question", question, str)
+        instance("because", because, str)
         self._kind = kind_of(choices, value, curve, log, unit, class_mode)
         super().__init__(name)
         self.question, self.because, self._reveal = question, because, reveal
@@ -57,7 +63,9 @@ class Predict(Page):
         self._asked = w.VBox([self.control])
         self._shown = w.VBox()
         row = w.HBox(list(self.buttons.values()), layout=w.Layout(flex_flow="row wrap"))
-        self.children = [prose(f"{CSS}<p><b>Predict.</b> {question}</p>"), self._asked, row, self.status, self._shown]
+        asked = prose(f"{CSS}<p><b>Predict.</b> {question}</p>")
+        unnamed = class_mode or hasattr(self._kind, "sliders")  # choices have names of their own
+        self.children = [asked, self._asked, row, self.status, self._shown, *(reach() if unnamed else [])]
         self.refresh()
 
     @property
@@ -117,7 +125,9 @@ class Predict(Page):
     def static(self) -> str:
         parts = [f"<p><b>Predict.</b> {self.question}</p>"]
         if self.revealed and self._result is not None:
-            parts += [as_html(piece) for piece in self._pieces()]
+            shown = "".join(as_html(piece) for piece in self._pieces())
+            folded = f"{self._kind.static()}<details><summary>{FOLD}</summary>{shown}</details>"
+            parts.append(folded if self.guess is None else shown)
         else:
             parts.append("<p>The measurement is shown after a guess.</p>")
         return f'<div class="lntutor-ask">{"".join(parts)}</div>'

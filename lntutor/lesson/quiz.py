@@ -7,6 +7,7 @@ from html import escape
 
 import ipywidgets as w
 
+from lntutor.config import flag, instance, several, shown
 from lntutor.lesson.page import CSS, Page, button, prose, radio, revealing, show
 from lntutor.notes import NOTES
 from lntutor.questions import INVENTORY, READINESS, Item
@@ -20,8 +21,11 @@ class Quiz(Page):
     """
 
     def __init__(self, items: Sequence[Item], name: str, *, explain: bool = True, earlier: str = ""):
+        items = [instance("items", item, Item) for item in several("items", items, "READINESS")]
         if not items:
-            raise ValueError("a quiz needs at least one item")
+            raise ValueError("a quiz needs at least one item, got items=[]")
+        flag("explain", explain)
+        instance("earlier", earlier, str)
         super().__init__(name)
         self.items, self.explain, self.earlier = {item.key: item for item in items}, explain, earlier
         self.controls = {item.key: radio([c.text for c in item.choices], "Your answer") for item in items}
@@ -141,8 +145,8 @@ def readiness() -> Quiz:
 
 def inventory(when: str) -> Quiz:
     """Ten questions on the course's ideas: "before" stores the answers, "after" shows both times and explains."""
-    if when not in ("before", "after"):
-        raise ValueError(f'when must be "before" or "after", got {when!r}')
+    if not isinstance(when, str) or when not in ("before", "after"):
+        raise ValueError(f'when must be "before" or "after", got {shown(when)}')
     if when == "before":
         return Quiz(INVENTORY, "inventory.before", explain=False)
     return Quiz(INVENTORY, "inventory.after", earlier="inventory.before")

@@ -1,0 +1,80 @@
+"""Lecture mode: one switch for the type of all figures, explorers and questions."""
+
+from __future__ import annotations
+
+import os
+import weakref
+from typing import Any
+
+LECTURE = "LNTUTOR_LECTURE"  # set to 1: type for the back row, from the start
+
+# Widgets with the class, wherever they stand; then the page around them while jupyterlab-slideshow presents: the code
+# of a cell that shows a figure, a question or the ledger is hidden, until Enter opens it.
+CSS = """
+.lntutor-lecture {
+  font-size: 20px; --jp-widgets-font-size: 20px; --jp-widgets-inline-height: 36px;
+  --jp-widgets-inline-label-width: 130px; --jp-widgets-inline-width: 420px; --jp-ui-font-size1: 19px; }
+.lntutor-lecture .widget-gridbox { grid-template-columns: repeat(auto-fill, minmax(min(345px, 100%), 1fr)) !important; }
+.lntutor-lecture .widget-gridbox > * { width: auto !important; }
+.lntutor-lecture .widget-inline-hbox > .widget-label { width: auto !important; min-width: 118px; }
+.lntutor-lecture .widget-readout { min-width: 64px; }
+.lntutor-lecture :is(select, input, button, .widget-label, .widget-readout) { font-size: 20px; }
+.lntutor-lecture .widget-html-content { font-size: 20px; line-height: 1.4; }
+.lntutor-lecture .widget-html-content :is(table, summary) { font-size: 19px; }
+.lntutor-lecture .widget-checkbox input { width: 20px; height: 20px; }
+.lntutor-lecture .lntutor-choices .widget-radio-box label { padding-left: 34px; font-size: 20px; }
+.lntutor-lecture .lntutor-choices .widget-radio-box label input { width: 18px; height: 18px; top: 8px; }
+.lntutor-lecture :is(.lntutor-words, .lntutor-choices) { max-width: none; }
+body[data-jp-deck-mode="presenting"]:has(.lntutor-lecture) {
+  --jp-content-font-size1: 20px; --jp-code-font-size: 18px; --jp-content-line-height: 1.45; }
+body[data-jp-deck-mode="presenting"]:has(.lntutor-lecture) .jp-RenderedHTMLCommon table { font-size: 18px; }
+body[data-jp-deck-mode="presenting"]:has(.lntutor-lecture) .jp-Deck.jp-NotebookPanel { left: 24px; right: 64px; }
+body[data-jp-deck-mode="presenting"]:has(.lntutor-lecture) .jp-Deck .jp-Collapser { visibility: hidden; }
+body[data-jp-deck-mode="presenting"]:has(.lntutor-lecture) .jp-Deck .cm-content {
+  white-space: break-spaces; overflow-wrap: anywhere; flex-shrink: 1; }
+body[data-jp-deck-mode="presenting"]:has(.lntutor-lecture) .jp-Notebook.jp-mod-commandMode
+  .jp-CodeCell:has(.jp-OutputArea-output :is(.lntutor-lecture, caption)) .jp-Cell-inputWrapper { display: none; }
+"""
+
+YES, NO = ("1", "true", "yes", "on"), ("", "0", "false", "no", "off")
+
+FOLLOWERS: weakref.WeakSet[Any] = weakref.WeakSet()  # what is on the page; each has `lecture_changed(on)`
+_switch: list[bool] = []  # what `lecture` was last told; empty before
+
+
+def lecturing(asked: bool | None = None) -> bool:
+    """Whether type is for the back row: as asked, else as `lecture` was told, else as the environment says."""
+    if asked is not None:
+        return bool(asked)
+    return _switch[0] if _switch else switched_on(LECTURE)
+
+
+def switched_on(variable: str) -> bool:
+    """Whether a variable of the environment says yes; not where it is unset or empty."""
+    said = os.environ.get(variable, "").lower()
+    if said not in YES + NO:
+        raise ValueError(f"{variable} must be 1 or 0 (or true, yes, on; false, no, off), got {said!r}")
+    return said in YES
+
+
+def lecture(on: bool = True) -> None:
+    """Type for the back row, in every explorer and question on this page and in every figure from now on.
+
+    `False` goes back to type for reading. A figure that is drawn already stays as it is: run its cell again.
+    """
+    from lntutor.config import flag  # here: `lab` reads a name of this module, and should not wait for numpy
+
+    _switch[:] = [flag("on", on)]
+    for follower in list(FOLLOWERS):
+        follower.lecture_changed(_switch[0])
+
+
+def follow(widget: Any, on: bool | None = None) -> None:
+    """Have a widget told of the switch, and mark it as it stands now, or as `on` says."""
+    FOLLOWERS.add(widget)
+    mark(widget, lecturing(on))
+
+
+def mark(widget: Any, on: bool) -> None:
+    """The class that CSS makes large type of."""
+    (widget.add_class if on else widget.remove_class)("lntutor-lecture")

@@ -1,0 +1,46 @@
+"""Reach: what everyone needs of a page and ipywidgets leaves out, for the explorers and the questions.
+
+Names for sliders, news that is read out, a focus that is seen, nothing that moves by itself, room on a narrow page.
+"""
+
+from pathlib import Path
+
+import ipywidgets
+
+try:
+    from anywidget import AnyWidget
+except ImportError:
+    AnyWidget = None
+
+# ipywidgets takes the outline from some of its inputs, by rules that only an id outweighs.
+CSS = """
+:is(.lntutor-explorer, .lntutor-ask):not(#_) :focus-visible {
+  outline: 3px solid #0072B2 !important; outline-offset: 1px; }
+:is(.lntutor-explorer, .lntutor-ask) .mod-primary:enabled { background: #005A8E; color: #fff; }
+.lntutor-explorer .lntutor-fold { border: 1px solid #767676; padding: 6px; box-sizing: border-box; }
+.lntutor-explorer :is(.widget-html, .widget-html-content) { min-width: 0; max-width: 100%; }
+.lntutor-reach { position: relative; height: 1px; margin: 0; overflow: hidden; }
+.lntutor-aloud { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); }
+@media (prefers-reduced-motion: reduce) {
+  :is(.lntutor-explorer, .lntutor-ask, .lntutor-live) :is(*, ::before, ::after) {
+    transition: none !important; animation: none !important; }
+}
+"""
+
+
+def reach() -> list[ipywidgets.Widget]:
+    """The widget to put among the children of an explorer or a question; none where anywidget does not load."""
+    return [Reach()] if AnyWidget else []
+
+
+if AnyWidget:
+
+    class Reach(AnyWidget):
+        """Shows nothing: it looks after the controls around it."""
+
+        _esm = Path(__file__).with_suffix(".js").read_text("utf-8")  # as in live.py: of a Path nothing is let go
+        _css = CSS
+
+        def __init__(self):
+            super().__init__()
+            self.add_class("lntutor-reach")
