@@ -45,14 +45,14 @@ def peak_memory(script: str, *arguments: str) -> float:
 
 def report_memory(work: Callable) -> None:
     """Print by how much `work` raises the peak of this process: the other end of `peak_memory`."""
-    before = _peak_kilobytes()
+    before = peak_kilobytes()
     work()
-    print((_peak_kilobytes() - before) / 1024)
+    print((peak_kilobytes() - before) / 1024)
 
 
-def _peak_kilobytes() -> float:
-    """Peak resident memory; on Linux not by getrusage, which starts from the parent's."""
-    status = Path("/proc/self/status")
+def peak_kilobytes(pid: int | str = "self") -> float:
+    """Peak resident memory of a process; on Linux not by getrusage, which starts from the parent's."""
+    status = Path(f"/proc/{pid}/status")
     if status.exists():
         return float(re.search(r"VmHWM:\s+(\d+)", status.read_text())[1])
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024  # bytes on macOS

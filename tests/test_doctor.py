@@ -4,6 +4,7 @@ import hashlib
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -77,6 +78,14 @@ def test_an_old_python_fails():
     assert finding.level == "FAIL"
     assert "3.10.4" in finding.found
     assert "3.11" in finding.fix
+
+
+def test_a_python_beside_the_one_that_was_set_up_is_named(tmp_path):
+    """Oracle: a folder that is not this environment, and one that is."""
+    other = doctor.check_python(venv=tmp_path)
+    assert (other.level, str(tmp_path) in other.found) == ("warn", True)
+    assert doctor.check_python(venv=Path(sys.prefix)).level == "ok"
+    assert doctor.check_python(venv=tmp_path / "none").level == "ok"
 
 
 @pytest.mark.parametrize(

@@ -1,12 +1,15 @@
 """Downloads against a real server that misbehaves on purpose: what is kept is whole, and the next call succeeds."""
 
 import hashlib
+import io
 import os
 import signal
 import subprocess
 import sys
 import threading
 import time
+import urllib.request
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -97,6 +100,32 @@ class Handler(BaseHTTPRequestHandler):
 
     def elsewhere(self, name):
         self.answer(302, Location=f"http://localhost:{self.server.server_port}/good/{name}")
+
+    def to_another_port(self, name):
+        self.answer(302, Location=f"http://127.0.0.1:9/good/{name}")
+
+    def to_a_file(self, name):
+        self.answer(302, Location="file:///etc/hostname")
+
+    def to_ftp(self, name):
+        self.answer(302, Location=f"ftp://127.0.0.1:{self.server.server_port}/{name}")
+
+    def in_circles(self, name):
+        self.answer(302, Location=f"/in_circles/{name}x")
+
+    def never_ends(self, name):
+        """Bytes without a length for as long as anybody listens."""
+        self.send_response(200)
+        self.end_headers()
+        while not self.server.over.is_set():
+            try:
+                self.wfile.write(b"x" * 65536)
+            except OSError:
+                self.server.reached.set()
+                return
+
+    def longer_than_told(self, name):
+        self.answer(200, self.content(name) + b"more", len(self.content(name)) - 5)
 
     def missing(self, name):
         self.answer(404)
@@ -207,6 +236,12 @@ REFUSED = {
     "wrong": (r"another file than train\.de\.gz \(SHA-256 [0-9a-f]{64}\)\. Nothing of it was kept", None),
     "endless": (r"another file than train\.de\.gz", None),
     "elsewhere": (r"leads on to http://localhost:\d+/good/train\.de\.gz, another host, which is not followed", None),
+    "to_another_port": (r"leads on to http://[\d.]+:9/good/train\.de\.gz, another host, which is not", None),
+    "to_a_file": (r"answered 302 .*file:///etc/hostname' is not allowed", None),
+    "to_ftp": (r"leads on to ftp://.*, another host", None),
+    "in_circles": (r"answered 302", None),
+    "never_ends": (r"another file than train\.de\.gz", None),
+    "longer_than_told": (r"another file than train\.de\.gz|cut; 307195 of 307200 bytes", None),
     "missing": (r"answered 404 Not Found", None),
     "only_parts": (r"answered 206", None),
 }
@@ -222,6 +257,29 @@ def test_a_bad_answer_is_said_and_the_next_call_succeeds(server, tmp_path, way, 
     assert not (tmp_path / FILE.name).exists()
     assert fetch(server, "good", tmp_path) == FILE.size
     assert server.asked[-1] == ("good", f"bytes={kept}-" if kept else None)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "followed"),
+    [
+        ("https://localhost/a", "https://localhost/b", True),
+        ("http://localhost/a", "https://localhost/b", True),
+        ("https://localhost/a", "http://localhost/b", False),
+        ("https://localhost/a", "https://localhost:8443/b", False),
+        ("https://localhost/a", "https://localhost.invalid/b", False),
+        ("https://localhost/a", "https://localhost@127.0.0.1/b", False),
+        ("https://localhost/a", "ftp://localhost/b", False),
+    ],
+)
+def test_a_redirection_stays_at_its_host_and_encrypted(old, new, followed):
+    """Oracle: the two addresses; only the path may change, and http may become https."""
+    request = urllib.request.Request(old)
+    ask = partial(download._SameHost().redirect_request, request, io.BytesIO(), 302, "Found", {}, new)
+    if followed:
+        assert ask().full_url == new
+    else:
+        with pytest.raises(CorpusError, match="another host, which is not followed"):
+            ask()
 
 
 def test_a_log_in_page_does_not_cost_what_was_kept(server, tmp_path):

@@ -416,6 +416,13 @@ def test_values_words_and_objects_are_judged(exercise, answer, status):
         assert "0.5" not in result.words.replace("−0.44", "")
 
 
+@pytest.mark.parametrize("answer", [lambda: -0.5, "minus a half"])
+def test_what_is_no_number_is_told_so(answer):
+    """Oracle: the words, which say what is wanted, and no address in memory."""
+    assert "expected is a number" in check(SLOPE, answer).words
+    assert "0x" not in check(SLOPE, answer).words
+
+
 def test_a_result_reads_well_with_and_without_a_page():
     """Oracle: symbol and status in words, and the reader's text escaped."""
     result = check(DOUBLE, answer_of("def double(x):\n    raise ValueError('<b>')", "double"))

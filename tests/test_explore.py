@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from ipywidgets.widgets.widget import _instances as WIDGETS
 
 import lntutor as ln
 from lntutor import explore, figures
@@ -225,6 +226,80 @@ def test_what_was_drawn_ahead_has_the_pins_of_now(monkeypatch):
     assert pictures[0] == pictures[1]
 
 
+def test_another_name_of_a_pin_is_drawn_though_its_picture_was_drawn_ahead(monkeypatch):
+    """Oracle: the name in the figure."""
+    monkeypatch.setattr(base, "QUICK", 60)
+    e = SignalExplorer(width=32, tokens=2, seeds=1, placements=["post"])
+    e.pin()
+    e.controls["depth"].value = 3
+    e.look_ahead()
+    e.pinned[0] = ("another name", e.pinned[0][1])
+    e.controls["depth"].value = 2
+    assert "another name" in e.figure.to_json()
+
+
+def test_a_rule_assigned_after_its_picture_was_drawn_ahead_is_the_one_that_is_drawn(monkeypatch):
+    """Oracle: the rule as it stands, drawn by an explorer that looked nowhere."""
+    monkeypatch.setattr(base, "QUICK", 60)
+    try:
+        ln.PLACEMENTS["mine"] = ln.Placement("Mine", "x ← N(x + f(x))", lambda x, subs, N, at: N(x + subs[0](x)))
+        e = explore.PlacementExplorer(placement="mine")
+        e.controls["layer"].value = 2
+        e.look_ahead()
+        ln.PLACEMENTS["mine"] = ln.Placement("Mine", "x ← x + f(x)", lambda x, subs, N, at: x + subs[0](x))
+        e.controls["layer"].value = 3
+        assert same(e.figure, explore.PlacementExplorer(placement="mine", layer=3).figure)
+    finally:
+        ln.PLACEMENTS.pop("mine")
+
+
+def test_a_pause_that_ends_while_the_next_step_is_drawn_starts_no_other_pause(monkeypatch):
+    """Oracle: all seeds on screen, and no timer: else a slow drawing ahead would follow the last for ever."""
+    monkeypatch.setattr(base, "QUICK", 60)
+    e = SignalExplorer(depth=2, width=32, seeds=3)
+    e.controls["depth"].value = 3
+    draw = e.draw
+
+    def slow(state, tables, pinned):
+        if state["depth"] == 4:
+            pause = threading.Thread(target=e.settle)
+            pause.start()
+            pause.join()
+        return draw(state, tables, pinned)
+
+    monkeypatch.setattr(e, "draw", slow)
+    e.look_ahead()
+    assert set(e.tables["measured"].seed) == {0, 1, 2}
+    assert set(e.tables["measured"].depth) == {3}
+    assert all(timer.finished.is_set() for timer in e._timers)
+
+
+def test_all_seeds_asked_for_while_another_thread_draws_them_are_drawn(monkeypatch):
+    """Oracle: the seeds in the table; a cell may show an explorer just when its pause ends."""
+    e = SignalExplorer(depth=2, width=32, seeds=3)
+    measure, asked = e.measure, []
+
+    def slow(state, quick):
+        asked.append(quick)
+        if len(asked) == 1:
+            shown = threading.Thread(target=e.settle)
+            shown.start()
+            shown.join()
+        return measure(state, quick)
+
+    monkeypatch.setattr(e, "measure", slow)
+    e.settle()
+    assert asked == [False, False]
+    assert set(e.tables["measured"].seed) == {0, 1, 2}
+
+
+def test_closing_takes_every_widget_from_the_kernel_hidden_ones_too():
+    """Oracle: ipywidgets' own list."""
+    before = set(WIDGETS)
+    GradientExplorer(depth=2, width=32).only("depth", "placements").close()
+    assert set(WIDGETS) == before
+
+
 def test_a_slow_explorer_does_not_look_ahead(monkeypatch):
     """Oracle: nothing is measured where a step takes longer than QUICK."""
     monkeypatch.setattr(base, "QUICK", 0)
@@ -383,7 +458,7 @@ def test_a_few_controls_can_be_shown_alone():
     e = GradientExplorer(depth=2, width=32).only("depth", "placements")
     first, *rest = e.children
     assert list(first.children) == [e.controls["depth"], e.controls["placements"]]
-    assert not any(isinstance(child, w.Accordion) for child in rest)
+    assert not {e.opener, e.fold} & set(rest)
     assert e.plot in rest
     e.controls["depth"].value = 3
     assert e.state() == GradientExplorer(depth=3, width=32).state()

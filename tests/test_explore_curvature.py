@@ -227,6 +227,16 @@ def test_spectra_stay_to_be_compared_and_are_not_made_twice(products):
 # Bandwidth, lines, units -----------------------------------------------------------------------------------------
 
 
+def test_closing_keeps_the_spectra_and_lets_go_of_what_could_go_on():
+    """Oracle: the spectra before, and no graph or basis behind them."""
+    e = finished(placements=["pre"])
+    before = e.spectra
+    e.close()
+    assert list(e.spectra) == list(before)
+    same(e.spectra["Pre-LN"], before["Pre-LN"])
+    assert [one.iteration for one in e._done] == [None]
+
+
 def test_the_bandwidth_draws_anew_without_a_product(products):
     """Oracle: counting products; `smooth` with that share of the widest range."""
     e = finished()

@@ -799,22 +799,32 @@ def test_plotly_accepts_every_figure():
         assert json.loads(go.Figure(fig.to_dict()).to_json()) == json.loads(fig.to_json())
 
 
-def test_the_lecture_variant_is_larger_everywhere():
-    """Oracle: type, height and marks of the two variants."""
+def test_the_lecture_variant_has_larger_type_and_marks_and_fits_on_a_slide():
+    """Oracle: type and marks of the two variants; a slide has 720 pixels."""
     for small, large in zip(every_figure(False), every_figure(True), strict=True):
         assert small.layout.template.layout.font.size >= 14
         assert large.layout.template.layout.font.size >= 20
-        assert large.layout.height > small.layout.height
+        assert large.layout.height <= 680
         pairs = [pair for pair in zip(small.data, large.data, strict=True) if pair[0].type == "scatter"]
         sizes = [[np.max(t.marker.size) for t in pair] for pair in pairs if pair[0].marker.size is not None]
         assert all(b > a for a, b in sizes)
 
 
-def test_titles_fit_at_700_pixels():
-    """Oracle: at most 80 visible characters a line, 54 in the lecture variant."""
-    for lecture, most in ((False, 80), (True, 54)):
+def test_titles_fit_at_700_pixels_and_in_a_lecture_at_900():
+    """Oracle: at most 80 visible characters a line, 72 in the lecture variant."""
+    for lecture, most in ((False, 80), (True, 72)):
         for fig in every_figure(lecture):
             assert all(len(style.plain(line)) <= most for line in fig.layout.title.text.split("<br>"))
+
+
+def test_in_a_lecture_titles_of_axes_are_as_long_as_their_panel():
+    """Oracle: at 900 × 450 px and 20 px type, 84 characters share a row of panels and 24 stand along a side."""
+    for fig in every_figure(lecture=True):
+        columns = len({tuple(axis.domain) for axis in fig.select_xaxes()})
+        for axes, most in ((fig.select_xaxes(), 84 // columns), (fig.select_yaxes(), 24)):
+            for axis in axes:
+                lines = (axis.title.text or "").split("<br>")
+                assert all(len(style.plain(line)) <= most for line in lines), lines
 
 
 def test_figures_leave_width_to_the_page_and_need_no_mathjax():

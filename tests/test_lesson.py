@@ -84,7 +84,7 @@ def shown(predict) -> str:
             return [widget.alt]
         return [getattr(widget, "value", None) or getattr(widget, "description", "")]
 
-    return "\n".join(str(part) for part in words(predict) if isinstance(part, str))
+    return "\n".join(part.replace(page.CSS, "") for part in words(predict) if isinstance(part, str))
 
 
 def seen_buttons(predict) -> list[str]:

@@ -79,7 +79,7 @@ def test_large_arrays_travel_in_four_thirds_of_their_bytes():
 def test_plotlyjs_is_no_part_of_the_state():
     """Oracle: the size of the state that would be saved in a notebook, against the library's 4.8 MB."""
     state = LivePlot(figure()).get_state()
-    assert sum(len(str(value)) for value in state.values()) < 20_000
+    assert sum(len(str(value)) for value in state.values()) < 40_000
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])

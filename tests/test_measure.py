@@ -330,9 +330,9 @@ def test_words_are_embedded_scaled_placed_and_read_by_a_tied_head():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: ln.gradient_norms("post"), "cfg must be a ModelConfig, got str"),
+        (lambda: ln.gradient_norms("post"), "cfg must be a ModelConfig, got 'post'"),
         (lambda: ln.gradient_norms(SMALL, seeds=[]), "seeds must be one or more"),
-        (lambda: ln.gradient_norms(SMALL, inputs="gaussian"), "inputs must be an Inputs, got str"),
+        (lambda: ln.gradient_norms(SMALL, inputs="gaussian"), "inputs must be an Inputs, got 'gaussian'"),
         (lambda: ln.signal_norms(SMALL, dtype="float16"), "dtype must be one of float32, float64, got 'float16'"),
         (lambda: ln.last_layer_gradients(SMALL, []), "at least one depth"),
         (lambda: ln.last_layer_gradients(SMALL, [0]), r"depth .* 1\.\.64, got 0"),

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from nbclient import NotebookClient
 
+from lntutor import lessons
 from lntutor.claims import CLAIMS, stored
 from lntutor.ledger import command
 
@@ -20,6 +21,9 @@ NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
 LESSONS = [path for path in NOTEBOOKS if path.stem != "00_start_here"]
 MOST_LINES, MOST_STARTER_LINES = 15, 20  # of a code cell, without blank lines
 SLIDES = {"slide", "subslide", "fragment", "skip", "notes", "-"}
+A_SLIDE = 360  # words of prose that fill 1280 × 720 pixels in a lecture's type; measured in a browser
+A_LINE, A_PICTURE = 14, 120  # words that a line of code takes the room of, and a figure or a question at least
+PICTURES = r"\b(?:Predict|live_plot|\w+Explorer|readiness|inventory|show_ledger|whole_ledger)\("  # their code is hidden
 AFTER = """\
 import json
 
@@ -81,6 +85,45 @@ def test_it_also_presents(path):
     assert len({cell.id for cell in cells}) == len(cells)
 
 
+def slides(path: Path) -> list[list[nbformat.NotebookNode]]:
+    """The cells of each slide, without those that are not shown."""
+    found = []
+    for cell in read(path).cells:
+        kind = cell.metadata.get("slideshow", {}).get("slide_type", "-")
+        if kind in ("slide", "subslide"):
+            found.append([])
+        if kind not in ("skip", "notes"):
+            found[-1].append(cell)
+    return found
+
+
+def room(cell: nbformat.NotebookNode) -> int:
+    """What a cell takes of a slide, in words of prose; a fold is closed."""
+    if cell.cell_type == "markdown":
+        return len(re.sub(r"<details>.*?</details>", "", cell.source, flags=re.DOTALL).split())
+    if re.search(PICTURES, cell.source):
+        return A_PICTURE
+    return A_LINE * sum(bool(line.strip()) for line in cell.source.splitlines())
+
+
+@each_notebook
+def test_a_slide_has_about_a_screen_and_one_figure_or_question(path):
+    """Oracle: a count of words and lines, whose limit is what was seen to fit at 1280 × 720."""
+    for slide in slides(path):
+        pictures = sum(cell.cell_type == "code" and bool(re.search(PICTURES, cell.source)) for cell in slide)
+        assert pictures <= 1, slide[0].source
+        assert sum(map(room, slide)) <= A_SLIDE, slide[0].source
+
+
+@each_notebook
+def test_a_lecture_shows_questions_and_leaves_out_starters_and_folds(path):
+    """Oracle: what each cell is for; ten questions at once are for the reader's own screen."""
+    shown = [cell.source for slide in slides(path) for cell in slide]
+    hidden = [cell.source for cell in read(path).cells if cell.source not in shown]
+    assert not [source for source in shown if re.search(r"\A<details|^check\(|inventory\(", source, re.MULTILINE)]
+    assert not [source for source in hidden if re.search(r"^(?:Predict|\w+Explorer)\(", source, re.MULTILINE)]
+
+
 @each_notebook
 def test_nothing_is_loaded_from_elsewhere(path):
     """Oracle: no address inside an image, a script, a style or code; links for a reader to click are prose."""
@@ -98,12 +141,29 @@ def test_a_lesson_opens_and_closes_as_all_do(path):
     opening = cells[0].source
     assert opening.startswith("# ")
     assert "You will be able to" in opening or "you will be able to" in opening
-    assert re.search(r"\bminutes\b", opening)
+    assert "**Time:** about " in opening
+    assert "**Needs:** " in opening.replace("\n", " ")
     headings = re.findall(r"^## (.*)$", text, re.MULTILINE)
     for wanted in ("Exercises", "What we found", "Further reading", "The next question"):
         assert wanted in headings, wanted
     assert len(re.findall(r"^### Exercise \d", text, re.MULTILINE)) >= 3
     assert "!" not in re.sub(r"\$.*?\$|!=|!\[", "", re.sub(r"\$\$.*?\$\$", "", text, flags=re.DOTALL))
+
+
+@each_lesson
+def test_the_minutes_at_the_top_are_those_of_sections_and_exercises(path):
+    """Oracle: the sums of what stands at sections and exercises, to five minutes."""
+    text = markdown(path)
+    promised = re.search(r"about (\d+) minutes.*?(\d+)(?: more)? for the exercises", text, re.DOTALL)
+    parts = r"^\*(\d+) minutes\.\*", r"^### Exercise \d.*\((\d+) minutes\)$"
+    for minutes, part in zip(promised.groups(), parts, strict=True):
+        assert abs(int(minutes) - sum(map(int, re.findall(part, text, re.MULTILINE)))) <= 5
+
+
+def test_every_lesson_leads_to_the_next():
+    """Oracle: the order of the numbers; the link stands in the last section."""
+    for path, after in itertools.pairwise(NOTEBOOKS):
+        assert f"({after.name})" in markdown(path).rpartition("## The next question")[2], path.name
 
 
 @each_lesson
@@ -150,6 +210,8 @@ def run_notebook(path: Path, reveal: bool = True) -> nbformat.NotebookNode:
         for name, value in environment.items():
             patch.setenv(name, value)
         client.execute()
+    if reveal:  # for the static pages, which browsers open later
+        lessons.remember(path, nbformat.from_dict({**notebook, "cells": notebook.cells[:-1]}))
     return notebook
 
 

@@ -4,6 +4,7 @@ import gzip
 import hashlib
 import io
 import tarfile
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -263,6 +264,58 @@ def test_an_archive_that_unpacks_to_too_much_is_not_read(tmp_path, monkeypatch):
     monkeypatch.setattr(parallel, "MEMBERS_LIMIT", 1)
     with pytest.raises(CorpusError, match="holds more than 1 files"):
         read_parallel(path)
+
+
+def bomb(content: bytes = b"") -> bytes:
+    """A .gz of less than a megabyte that unpacks to `content` and 672 MB of zeros; a .gz may have many parts."""
+    return gzip.compress(content) + gzip.compress(bytes(2**24), 9) * 40
+
+
+def test_a_bomb_is_not_unpacked_to_its_end(tmp_path):
+    """Oracle: the limits as they are, and files that are small on disk, a text and an archive."""
+    header = tarfile.TarInfo("de-en/train.de")
+    header.size = 2**24 * 40
+    other = tarfile.TarInfo("de-en/zeros")
+    other.size = 2**24 * 40
+    for name, content, words in (
+        ("text", bomb(), "train.de.gz unpacks to more than 128 MB"),
+        ("large.tgz", bomb(header.tobuf()), "train.de has more than 128 MB"),
+        ("padded.tgz", bomb(other.tobuf()), "unpacks to more than 256 MB"),
+    ):
+        path = tmp_path / name
+        if name == "text":
+            write(path, train_de=None, train_de_gz=content)
+        else:
+            path.write_bytes(content)
+        assert len(content) < 2**20 < 600 * 2**20
+        with pytest.raises(CorpusError, match=words.replace(".", r"\.")):
+            read_parallel(path)
+
+
+def test_a_file_of_holes_in_an_archive_is_refused(tmp_path):
+    """Oracle: a sparse member of 100 MB, which takes none in the archive."""
+    path = tmp_path / "holes.tgz"
+    with tarfile.open(path, "w:gz", format=tarfile.PAX_FORMAT) as archive:
+        member = tarfile.TarInfo("de-en/train.de")
+        member.pax_headers = {"GNU.sparse.map": "0,0", "GNU.sparse.size": "100000000", "GNU.sparse.name": member.name}
+        archive.addfile(member)
+    with pytest.raises(CorpusError, match=r"'de-en/train\.de' is a link or a device or has holes"):
+        read_parallel(path)
+
+
+def test_links_of_a_folder_are_read_only_where_they_lead_to_a_file(tmp_path):
+    """Oracle: the operating system's links, to a file elsewhere, to nothing, to itself, to a folder and to a device."""
+    write(tmp_path / "there")
+    folder = tmp_path / "links"
+    folder.mkdir()
+    for name in GOOD:
+        (folder / name).symlink_to(tmp_path / "there" / name)
+    assert read_parallel(folder).pairs == read_parallel(tmp_path / "there").pairs
+    for target in (tmp_path / "nothing", folder / "train.de", tmp_path, Path("/dev/zero")):
+        (folder / "train.de").unlink()
+        (folder / "train.de").symlink_to(target)
+        with pytest.raises(CorpusError, match=r"has no train\.de"):
+            read_parallel(folder)
 
 
 def test_a_damaged_archive_is_refused(tmp_path):

@@ -14,10 +14,12 @@ import yaml
 from packaging.requirements import Requirement
 
 import lntutor
+from lntutor.claims import stored
 
 ROOT = Path(__file__).resolve().parent.parent
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))  # and not the checkpoints that JupyterLab keeps
-READABLE_HOSTS = {"arxiv.org", "doi.org", "127.0.0.1", "localhost"}
+READABLE_HOSTS = {"arxiv.org", "doi.org", "tljh.jupyter.org", "mybinder.org", "127.0.0.1", "localhost"}
+NO_HOSTS = {"localhost.invalid"}  # a name that no machine has, for a test
 DATA_HOSTS = {"raw.githubusercontent.com": "lntutor/download.py"}  # where Multi30k is published → who may name it
 PROSE = [ROOT / "README.md", *sorted((ROOT / "data").rglob("*.md")), *sorted((ROOT / "notebooks").rglob("*.md"))]
 
@@ -86,7 +88,13 @@ def test_pyproject_takes_its_dependencies_from_requirements_txt():
         installed = metadata.requires("lntutor")
     except metadata.PackageNotFoundError:
         pytest.fail("lntutor is not installed here: run `make unit`")
-    assert sorted(installed) == sorted(requirement_lines("requirements.txt"))
+    assert sorted(line for line in installed if "extra ==" not in line) == sorted(requirement_lines("requirements.txt"))
+
+
+def test_slides_are_tested_with_the_version_that_lecturers_install():
+    """Oracle: requirements-dev.txt has the lines of the extra."""
+    extras = tomllib.loads(read("pyproject.toml"))["project"]["optional-dependencies"]
+    assert set(extras["slides"]) <= set(requirement_lines("requirements-dev.txt"))
 
 
 def test_python_version_is_the_same_everywhere():
@@ -151,7 +159,7 @@ def test_every_address_is_one_that_a_reader_is_meant_to_open():
     for path in project_files():
         for host in re.findall(r"https?://([\w.-]+)", path.read_text(encoding="utf-8")):
             named_by = path.relative_to(ROOT).as_posix()
-            assert host in READABLE_HOSTS or DATA_HOSTS.get(host) == named_by, f"{named_by}: {host}"
+            assert host in READABLE_HOSTS | NO_HOSTS or DATA_HOSTS.get(host) == named_by, f"{named_by}: {host}"
     lists = "".join(read(name) for name in ("requirements.txt", "requirements-dev.txt", "environment.yml"))
     assert not re.search(r"index-url|find-links|trusted-host|://", lists)
 
@@ -249,3 +257,29 @@ def test_the_first_notebook_shows_the_example_of_the_readme():
     """Oracle: the README."""
     cells = json.loads(NOTEBOOKS[0].read_text(encoding="utf-8"))["cells"]
     assert readme_example()[0].strip() in ["".join(cell["source"]) for cell in cells]
+
+
+def findings() -> list[tuple[str, str, list[str]]]:
+    """The rows of the README's table of findings: (question, measured, names in the ledger)."""
+    section = re.search(r"^## What we found$(.*?)^## ", read("README.md"), re.MULTILINE | re.DOTALL)[1]
+    rows = [line.strip("| ").split(" | ") for line in section.splitlines() if line.startswith("| ") and "`" in line]
+    return [(question, measured, re.findall(r"`([^`]+)`", keys)) for question, measured, keys in rows]
+
+
+def test_every_finding_of_the_readme_is_in_the_ledger():
+    """Oracle: data/results/claims.csv; each number of a row stands in the claims that it names."""
+    ledger = stored()
+    assert len(findings()) >= 8
+    for question, measured, keys in findings():
+        known = " ".join(str(ledger.loc[key, column]) for key in keys for column in ("claim", "measured", "spread"))
+        for number in re.findall(r"[-−]?\d+(?:\.\d+)?", measured):
+            assert re.search(rf"(?<![\d.]){re.escape(number)}(?![\d]|\.\d)", known), f"{question}: {number}"
+
+
+def test_every_picture_of_the_readme_is_there_and_says_what_it_shows():
+    """Oracle: the files; alternative texts of more than two words."""
+    pictures = re.findall(r"!\[([^\]]*)\]\(([^)]+)\)", read("README.md"))
+    assert len(pictures) >= 5
+    for words, path in pictures:
+        assert (ROOT / path).is_file(), path
+        assert len(words.split()) > 4, path

@@ -287,11 +287,12 @@ def test_a_name_is_the_same_in_another_process():
 
 
 def test_a_folder_that_cannot_be_written_costs_only_the_memory(tmp_path, monkeypatch, capsys):
-    """Oracle: the table, and the words beside the bar."""
+    """Oracle: the table, the words beside the bar, and a warning."""
     table = sweep(counted, GRID, base=(tmp_path, CFG))
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("LNTUTOR_CACHE", str(tmp_path / "file"))
-    SAME(sweep(counted, GRID, base=(tmp_path, CFG), progress=True), table)
+    with pytest.warns(UserWarning, match=r"not remembered.*set LNTUTOR_CACHE to a folder of yours"):
+        SAME(sweep(counted, GRID, base=(tmp_path, CFG), progress=True), table)
     assert "not remembered" in capsys.readouterr().err
 
 
@@ -317,6 +318,15 @@ def test_a_cell_that_fails_is_named_and_the_others_are_kept(tmp_path):
 
 
 # Many processes ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(not hasattr(os, "nice"), reason="Windows has no niceness")
+def test_workers_give_way_to_the_page_and_this_process_does_not():
+    """Oracle: the niceness that the system says, in the workers and here."""
+    before = os.nice(0)
+    table = ln.sweep(lambda seed: os.nice(0), {"seed": [1, 2, 3]}, jobs=2, keep=False)
+    assert set(table["value"]) == {max(10, before)}
+    assert os.nice(0) == before
 
 
 def test_processes_give_what_one_process_gives():
@@ -459,14 +469,14 @@ def test_the_command_line_writes_the_table_of_a_sweep(tmp_path, capsys):
 
 
 def test_the_command_line_answers_in_sentences(tmp_path, capsys):
-    """Oracle: the sentence, and exit code 1."""
+    """Oracle: the sentence, and exit code 2."""
     for arguments, said in (
         (["signal_norms", "--lr", "1"], "it is a field of TrainConfig, which the function is not given"),
         (["signal_norms", "--depth", "0"], "depth must be a whole number in 1..64, got 0"),
         (["signal_norms", "--depth", "1", "--out", str(tmp_path / "none" / "t.csv")], "nothing can be written"),
         (["signal_norms"], "grid must be a dict of one or more lists"),
     ):
-        assert main(["sweep", *arguments]) == 1
+        assert main(["sweep", *arguments]) == 2
         assert said in capsys.readouterr().err
 
 

@@ -249,6 +249,17 @@ def test_kernels_are_gaussian_expectations(rho):
     assert streams.kappa_prime(np.array(rho)) == pytest.approx(np.trapezoid(density * above, u), abs=1e-6)
 
 
+@pytest.mark.parametrize("quantity", ["signal", "backward", "gradient", "similarity"])
+def test_a_stream_beyond_all_numbers_is_said_to_be_so(quantity):
+    """Oracle: without LN the stream of 48 layers overflows in float32 too; no error, no warning, no number made up."""
+    cfg = ln.ModelConfig("none", depth=48, width=32, ffn=128)
+    values = ln.predict(cfg, quantity)["value"].to_numpy(float)
+    if quantity in ("gradient", "backward"):
+        assert not np.isfinite(values).all()
+    else:
+        assert np.isfinite(values).any()
+
+
 def test_gradients_through_scores_equal_autograd_on_random_heads():
     """Oracle: torch autograd of softmax attention with P held fixed, mean over 4000 draws; five standard errors."""
     n, m, dh, draws = 4, 5, 8, 4000

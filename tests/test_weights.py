@@ -16,7 +16,7 @@ import lntutor as ln
 from lntutor.matrices import Matrix, matrices, scale, std
 from lntutor.measure import feed
 from lntutor.placements import Box
-from lntutor.weights import BANK, WeightBank, Weights, bytes_needed
+from lntutor.weights import BANK, GIB, MEMORY, WeightBank, Weights, bytes_needed, memory_limit
 
 
 @given(st.integers(1, 150), st.integers(1, 150), st.integers(0, 150), st.integers(0, 150), st.booleans())
@@ -147,6 +147,15 @@ def test_a_config_beyond_the_limit_is_refused_before_anything_is_drawn():
     with pytest.raises(ValueError, match=r"tokens=4096, batch=16 needs"):
         ln.signal_norms(ln.ModelConfig(), inputs=ln.Inputs(tokens=4096, batch=16, vocab=65536))
     assert BANK.used == before
+
+
+def test_a_server_can_say_how_much_memory_weights_take():
+    """Oracle: 512 MB are 2^29 bytes; what is not a number of MB is said."""
+    assert memory_limit({MEMORY: "512"}) == 2**29
+    assert memory_limit({}) == memory_limit({MEMORY: ""}) == 2 * GIB
+    for wrong in ("2G", "0", "-1", "1.5"):
+        with pytest.raises(ValueError, match=f"LNTUTOR_MEMORY must be a whole number of MB .* got '{wrong}'"):
+            memory_limit({MEMORY: wrong})
 
 
 def test_a_failed_call_leaves_nothing_in_the_bank():

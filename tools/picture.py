@@ -1,40 +1,219 @@
-"""Take the README's picture: the gradient explorer in a real JupyterLab, as a reader sees it.
+"""Take the pictures of the README and of the gallery from the real thing, in a real browser.
 
-`.venv/bin/python tools/picture.py` (needs the tools of requirements-dev.txt and a browser) writes
-notebooks/pictures/gradient_explorer.png.
+`.venv/bin/python tools/picture.py` (needs the tools of requirements-dev.txt and a browser) writes all of
+notebooks/pictures; names after it, as `readme`, `animation`, `GradientExplorer` or `06_warmup`, choose some.
 """
 
+import argparse
+import base64
+import os
+import struct
 import sys
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+
+import nbformat
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from lntutor.browser import find_browser  # noqa: E402
-from tests.browser.jupyter import SECONDS, chromium, jupyterlab, new_notebook, scratch_command, write_notebook  # noqa: E402
+from playwright.sync_api import Browser, Page  # noqa: E402
 
-PICTURE = ROOT / "notebooks" / "pictures" / "gradient_explorer.png"
-CELLS = ("from lntutor.explore import GradientExplorer", "GradientExplorer(seeds=5)")
+from lntutor.browser import find_browser  # noqa: E402
+from lntutor.files import put  # noqa: E402
+from lntutor.gallery import EXPLORERS, NOTEBOOKS, PICTURES  # noqa: E402
+from tests.browser.jupyter import (  # noqa: E402
+    SECONDS,
+    Server,
+    chromium,
+    jupyterlab,
+    new_notebook,
+    scratch_command,
+    voila,
+    write_notebook,
+)
+
+README = PICTURES / "gradient_explorer.png"
+ANIMATION = PICTURES / "gradient_explorer.webp"
+WIDTH, HEIGHT = 960, 600  # of a thumbnail; the gallery shows half of that
+QUALITY = 0.82
+RUNS = {"TrainingExplorer", "CurvatureExplorer"}  # empty until Run has been pressed
+SHOWN = {  # notebook → what stands in the cell that is pictured; the cells after it are not run
+    "00_start_here": "figures.course_map()",
+    "01_attention": "figures.attention_map(masked",
+    "02_layer_norm": "import norm_reach",
+    "03_placement": "figures.signal_by_layer(tables, lines, lemma2=True)",
+    "04_mean_field": "figures.gradient_by_depth(table, predicted)",
+    "05_gradients": "read off",
+    "06_warmup": "figures.warmup_heatmap(",
+    "07_criticisms": "figures.gradient_by_layer(growing",
+    "08_curvature": "figures.spectrum(both",
+    "09_after_the_paper": "figures.overview(table",
+}
+PLOT = ".lntutor-live"
+TO_WEBP = """async ([png, quality]) => {
+    const bitmap = await createImageBitmap(await (await fetch(`data:image/png;base64,${png}`)).blob())
+    const canvas = Object.assign(document.createElement('canvas'), { width: bitmap.width, height: bitmap.height })
+    canvas.getContext('2d', { alpha: false }).drawImage(bitmap, 0, 0)
+    return canvas.toDataURL('image/webp', quality).split(',')[1]
+}"""
 
 
 def main() -> None:
-    """Open, run, wait until all seeds are drawn, and take the output's picture."""
-    PICTURE.parent.mkdir(exist_ok=True)
-    with tempfile.TemporaryDirectory() as folder, chromium(find_browser()) as browser:
+    """Take the pictures that are asked for, all by default."""
+    explorers, notebooks = [tile.key for tile in EXPLORERS], [tile.key for tile in NOTEBOOKS]
+    known = ["readme", "animation", *explorers, *notebooks]
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("names", nargs="*", help=", ".join(known))
+    asked = parser.parse_args().names or known
+    if unknown := set(asked) - set(known):
+        parser.error(f"no picture {', '.join(sorted(unknown))}: there are {', '.join(known)}")
+    PICTURES.mkdir(exist_ok=True)
+    with chromium(find_browser()) as browser:
+        if "readme" in asked:
+            take_readme(browser)
+        if set(asked) - {"readme"}:
+            os.environ.update({"LNTUTOR_REVEAL": "1", "LNTUTOR_LECTURE": "1"})
+            take_others(browser, [name for name in asked if name != "readme"])
+
+
+def take_readme(browser: Browser) -> None:
+    """The gradient explorer in JupyterLab, as a reader sees it, once all seeds are drawn."""
+    with tempfile.TemporaryDirectory() as folder:
         home, scratch = Path(folder, "home"), Path(folder, "scratch")
         home.mkdir()
         scratch.mkdir()
-        write_notebook(scratch / "picture.ipynb", *CELLS)
+        write_notebook(
+            scratch / "picture.ipynb", "from lntutor.explore import GradientExplorer", "GradientExplorer(seeds=5)"
+        )
         with jupyterlab(home, scratch_command(scratch)) as server, new_notebook(browser) as notebook:
             notebook.page.set_viewport_size({"width": 1280, "height": 1200})
             notebook.open(server, "picture", folder="")
             notebook.run_all()
-            notebook.page.locator(".lntutor-live .main-svg").first.wait_for(timeout=60 * SECONDS)
+            notebook.page.locator(f"{PLOT} .main-svg").first.wait_for(timeout=60 * SECONDS)
             notebook.page.wait_for_timeout(4 * SECONDS)
-            notebook.page.locator(".jp-OutputArea-output", has=notebook.page.locator(".lntutor-live")).screenshot(
-                path=PICTURE
-            )
+            put(README, notebook.page.locator(".jp-OutputArea-output", has=notebook.page.locator(PLOT)).screenshot())
+
+
+def take_others(browser: Browser, names: list[str]) -> None:
+    """Thumbnails and the animation, from Voilà."""
+    with tempfile.TemporaryDirectory() as folder:
+        home, scratch = Path(folder, "home"), Path(folder, "scratch")
+        home.mkdir()
+        scratch.mkdir()
+        with voila(home, scratch, "--VoilaConfiguration.show_tracebacks=True") as server:
+            for name in names:
+                cells = cells_of(name)
+                write_notebook(scratch / f"{name}.ipynb", *cells)
+                with opened(browser, server, name) as page:
+                    path = ANIMATION if name == "animation" else PICTURES / f"{name}.webp"
+                    put(path, animate(page) if name == "animation" else thumbnail(page, name))
+                    print(f"{path.name}: {path.stat().st_size / 1000:.0f} KB", flush=True)
+
+
+def cells_of(name: str) -> list[str]:
+    """The cells whose last one is pictured."""
+    if name in SHOWN:
+        notebook = nbformat.read(ROOT / "notebooks" / f"{name}.ipynb", as_version=4)
+        sources = [cell.source for cell in notebook.cells if cell.cell_type == "code"]
+        last = next(index for index, source in enumerate(sources) if SHOWN[name] in source)
+        return sources[: last + 1]
+    explorer = "GradientExplorer(depth=2, seeds=3)" if name == "animation" else f"{name}()"
+    return [f"from lntutor.explore import {explorer.partition('(')[0]}", explorer]
+
+
+@contextmanager
+def opened(browser: Browser, server: Server, name: str) -> Iterator[Page]:
+    """The page of this notebook, its last plot drawn."""
+    with new_notebook(browser) as notebook:
+        page = notebook.page
+        page.set_viewport_size({"width": WIDTH, "height": 900})
+        page.goto(f"{server.url}voila/render/{name}.ipynb", timeout=600 * SECONDS)
+        if errors := notebook.errors():
+            raise RuntimeError(f"{name}: {errors[0]}")
+        page.locator(PLOT).last.locator(".main-svg").first.wait_for(timeout=60 * SECONDS)
+        page.wait_for_timeout(4 * SECONDS)  # all seeds are drawn
+        yield page
+
+
+def thumbnail(page: Page, name: str) -> bytes:
+    """The last plot of the page and what stands above it, as far as there is room."""
+    if name in RUNS:
+        page.get_by_role("button", name="Run", exact=True).click()
+        page.locator(".lntutor-status", has_text="done in").wait_for(state="attached", timeout=300 * SECONDS)
+        page.wait_for_timeout(2 * SECONDS)
+    page.mouse.move(0, 0)
+    plot = page.locator(PLOT).last
+    high = plot.bounding_box()["height"] > HEIGHT
+    plot.evaluate(f"element => element.scrollIntoView({{ block: '{'start' if high else 'end'}' }})")
+    box = plot.bounding_box()
+    top = box["y"] if high else box["y"] + box["height"] - HEIGHT
+    return webp(page, {"x": 0, "y": max(top, 0), "width": WIDTH, "height": HEIGHT})
+
+
+def webp(page: Page, clip: dict) -> bytes:
+    """What stands there in the window, as a picture that the page's own canvas packs."""
+    png = base64.b64encode(page.screenshot(clip=clip, timeout=120 * SECONDS)).decode()
+    return base64.b64decode(page.evaluate(TO_WEBP, [png, QUALITY]))
+
+
+def animate(page: Page) -> bytes:
+    """Depth from 2 to 24, another placement, and the width there and back: a frame a step."""
+    explorer = page.locator(".widget-vbox").first.bounding_box()
+    plot = page.locator(PLOT).last.bounding_box()
+    top, bottom = int(explorer["y"]), int(plot["y"] + plot["height"])
+    clip = {"x": 0, "y": top, "width": WIDTH, "height": bottom - top}
+    frames = [(webp(page, clip), 900)]
+
+    def step(words: str, milliseconds: int) -> None:
+        page.locator(".lntutor-status", has_text=words).wait_for(state="attached", timeout=60 * SECONDS)
+        page.wait_for_timeout(2.5 * SECONDS if milliseconds > 500 else 400)  # drawn; where one looks longer, all seeds
+        frames.append((webp(page, clip), milliseconds))
+
+    page.locator(".noUi-handle").nth(0).focus()
+    for depth in range(3, 25):
+        page.keyboard.press("ArrowRight")
+        step(f"depth {depth},", 1_200 if depth == 24 else 130)
+    for chosen in ("post", "pre", "post, pre"):
+        labels = [{"post": "Post-LN (post)", "pre": "Pre-LN (pre)"}[key] for key in chosen.split(", ")]
+        page.locator("select[multiple]").first.select_option(label=labels)
+        step(f"{chosen}: encoder-decoder, depth 24", 1_000)
+    page.locator(".noUi-handle").nth(1).focus()
+    for key, width in (("ArrowLeft", 96), ("ArrowLeft", 64), ("ArrowRight", 96), ("ArrowRight", 128)):
+        page.keyboard.press(key)
+        step(f"width {width},", 700)
+    return animated_webp(frames, WIDTH, bottom - top)
+
+
+def image_chunks(picture: bytes) -> Iterator[bytes]:
+    """Of a WebP, the parts that are the image itself: not the header, nor the profile of colours."""
+    start = 12  # after RIFF, the size and WEBP
+    while start < len(picture):
+        length = struct.unpack("<I", picture[start + 4 : start + 8])[0]
+        end = start + 8 + length + length % 2
+        if picture[start : start + 4] in (b"VP8 ", b"VP8L", b"ALPH"):
+            yield picture[start:end]
+        start = end
+
+
+def animated_webp(frames: list[tuple[bytes, int]], width: int, height: int) -> bytes:
+    """One WebP of many, each shown for its milliseconds, again and again (developers.google.com/speed/webp, RIFF)."""
+
+    def chunk(name: bytes, body: bytes) -> bytes:
+        return name + struct.pack("<I", len(body)) + body + b"\0" * (len(body) % 2)
+
+    def three(number: int) -> bytes:
+        return struct.pack("<I", number)[:3]
+
+    size = three(width - 1) + three(height - 1)
+    parts = [chunk(b"VP8X", b"\x02\0\0\0" + size), chunk(b"ANIM", b"\xff\xff\xff\xff\0\0")]
+    for picture, milliseconds in frames:
+        head = three(0) + three(0) + size + three(milliseconds) + b"\x02"  # drawn over the last one, not blended
+        parts.append(chunk(b"ANMF", head + b"".join(image_chunks(picture))))
+    body = b"WEBP" + b"".join(parts)
+    return b"RIFF" + struct.pack("<I", len(body)) + body
 
 
 if __name__ == "__main__":

@@ -36,6 +36,7 @@ WRONG = {
     "attention": {
         "missing √d": [attention(scale="")],
         "divided by d": [attention(scale="/ q.shape[1]")],
+        "divided by √n": [attention(scale="/ len(q) ** 0.5")],
         "softmax over the wrong axis": [attention(axis=0)],
         "mask after the softmax": [
             attention(before="", after="if mask is not None: weights = weights * mask"),

@@ -59,6 +59,7 @@ WRONG = {
         "pairs counted with themselves": [factor(mean="own + rho * sum(p) ** 2")],
         "gain left out": [factor(value="(1 + A) ** -0.5")],
         "skip left out": [factor(value="(v_a * A) ** -0.5")],
+        "the variance alone": [factor(value="A"), factor(value="v_a * A")],
         "gradient returned": [factor(value="((1 + v_a * A) / (1 + v_a * A)) ** 0.5")],
     },
     "why_decoder": {

@@ -73,6 +73,7 @@ WRONG = {
         "the ray left in": [backward("(torch.eye(d) - torch.ones(d, d) / d).to(x)")],
         "the mean left in": [backward("torch.eye(d) - torch.outer(y, y) / (d * s**2)")],
         "γ left out": [backward(g="g[t]")],
+        "γ at the wrong end": [backward(projection=f"({PROJECTION}) * gamma", g="g[t]")],
         "not divided by the size": [backward(size="1")],
         "divided by the variance": [backward(size="(s * s)")],
         "the gradient normalised": [

@@ -103,7 +103,11 @@ WRONG = {
             rate(first="t < T", up="lr * (t + 1) / T"),
         ],
         "no decay": [rate(down="lr"), "def learning_rate(t, T, lr):\n    return min(lr, t / T * lr)"],
-        "jumps after T": [rate(first="t <= T", down="lr / math.sqrt(t)"), rate(first="t <= T", down="lr * t ** -0.5")],
+        "jumps after T": [
+            rate(first="t <= T", down="lr / math.sqrt(t)"),
+            rate(first="t <= T", down="lr * t ** -0.5"),
+            rate(first="t < T", down="lr / math.sqrt(t)"),
+        ],
         "the clock starts anew": [
             rate(first="t <= T", down="lr / math.sqrt(t - T)"),
             rate(down="lr / math.sqrt(t - T + 1)"),

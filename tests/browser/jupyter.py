@@ -30,6 +30,10 @@ FLAGS = [
     "--disable-component-update",
     "--disable-sync",
 ]
+FONTS = ("s", "-anonymous-pro", "-atkinson-hyperlegible", "-dejavu-sans-mono", "-fira-code")  # come with the slides
+LAB_ONLY = ["jupyterlab-jupytext", "jupyterlab-slideshow", *(f"@deathbeds/jupyterlab-font{name}" for name in FONTS)]
+# Plain Voilà keeps the kernel of every page that was closed: after a hundred pages the memory is full.
+CULL = ["--MappingKernelManager.cull_idle_timeout=20", "--MappingKernelManager.cull_interval=5"]
 SECONDS = 1000  # Playwright counts in milliseconds
 VIEWPORT = {"width": 1280, "height": 900}
 
@@ -176,16 +180,27 @@ def jupyterlab(home: Path, command: list[str]) -> Iterator[Server]:
 
 
 @contextmanager
-def voila(home: Path, root: Path) -> Iterator[Server]:
-    """Voilà over a folder, with its default settings in an empty home."""
+def voila(home: Path, root: Path, *options: str) -> Iterator[Server]:
+    """Voilà over a folder, with its default settings and these in an empty home."""
     port = _free_port()
     url = f"http://127.0.0.1:{port}/"
-    others = "--VoilaConfiguration.extension_denylist=jupyterlab-jupytext"  # for tests only, and for JupyterLab only
-    options = ["--no-browser", "--Voila.ip=127.0.0.1", f"--port={port}", others]
-    command = [sys.executable, "-m", "voila", *options, str(root)]
+    others = [f"--VoilaConfiguration.extension_denylist={name}" for name in LAB_ONLY]
+    usual = ["--no-browser", "--Voila.ip=127.0.0.1", f"--port={port}", *CULL, *others]
+    command = [sys.executable, "-m", "voila", *usual, *options, str(root)]
     with _process(command, home) as (process, log):
         _wait(lambda: _answers(url), process, log)
         yield Server(url, "", process.pid)
+
+
+@contextmanager
+def app_server(home: Path, *options: str, address: str = "127.0.0.1", word: str = "") -> Iterator[Server]:
+    """The app as `python -m lntutor app` starts it with these options, in an empty home."""
+    port = _free_port()
+    url = f"http://{address}:{port}/"
+    command = [sys.executable, "-m", "lntutor", "app", "--no-browser", f"--port={port}", *options]
+    with _process(command, home) as (process, log):
+        _wait(lambda: _answers(f"{url}?token={word}"), process, log)
+        yield Server(url, word, process.pid)
 
 
 @contextmanager

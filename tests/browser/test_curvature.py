@@ -1,5 +1,7 @@
 """The curvature explorer in a page: a spectrum grows, is drawn anew, stops and goes on; stored ones are near."""
 
+import re
+
 from playwright.sync_api import Locator
 
 from tests.browser.jupyter import SECONDS, Notebook
@@ -36,10 +38,11 @@ def button(notebook: Notebook, name: str) -> Locator:
     return notebook.page.locator(".lntutor-curvature").get_by_role("button", name=name, exact=True)
 
 
-def wait_for_words(notebook: Notebook, words: str) -> None:
-    """Wait until the status line says so."""
+def wait_for_words(notebook: Notebook, words: str) -> str:
+    """Wait until the status line says so; all that it says then."""
     status = notebook.page.locator(".lntutor-curvature .lntutor-status", has_text=words)
     status.wait_for(state="attached", timeout=120 * SECONDS)
+    return status.inner_text()
 
 
 def wait_for_products(notebook: Notebook, least: int) -> None:
@@ -76,9 +79,10 @@ def test_a_spectrum_grows_is_drawn_anew_stops_and_goes_on(in_lab):
     drag(notebook, start, (start[0] + 60, start[1]))  # while the measurement goes on
     wait_for_plot(notebook, f"{PEAK} < 0.8 * {peak}")
     button(notebook, "Stop").click()
-    wait_for_words(notebook, "Stopped. Run: 1 spectrum of 200 products: Post-LN from product ")
-    stopped = products(notebook)
+    said = wait_for_words(notebook, "Stopped. Run: 1 spectrum of 200 products: Post-LN from product ")
+    stopped = int(re.search(r"from product (\d+)", said)[1])
     assert 8 <= stopped < 200
+    wait_for_products(notebook, stopped)  # words may be there before the last picture
     peak = plot_value(notebook, PEAK)
     choose_first(notebook, 2, "Home")
     wait_for_plot(notebook, f"{PEAK} > 1.5 * {peak}")
@@ -89,6 +93,7 @@ def test_a_spectrum_grows_is_drawn_anew_stops_and_goes_on(in_lab):
     wait_for_words(notebook, "More steps: 10 more products for 1 spectrum on screen")
     button(notebook, "More steps").click()
     wait_for_words(notebook, "1 spectrum done in")
+    wait_for_products(notebook, stopped + 10)
     assert products(notebook) == stopped + 10
     notebook.page.get_by_label("2/η line", exact=True).select_option("η = 0.5")
     wait_for_plot(notebook, "gd._fullData.find(t => t.uid === 'two_5fover_5feta')?.x[0] === 4")

@@ -184,3 +184,36 @@ def test_a_page_without_a_kernel_shows_the_same_picture(browser, tmp_path):
     page.goto((tmp_path / "words.html").as_uri())
     assert page.locator("figure p").first.inner_text() == explorer.plot.alt
     page.close()
+
+
+TYPED = "<img src=x onerror=window.hacked=1><script>window.hacked=1</script><b>x</b>"
+ONE_WORD = "<img/src=x/onerror=window.hacked=1>"  # browsers read it as the same
+RUN_BY_MARKUP = """() => [window.hacked, document.querySelectorAll('img[src="x"], [onerror]').length,
+    [...document.scripts].filter(script => script.textContent.startsWith('window.hacked')).length]"""
+DRAWN = "() => [...document.querySelectorAll('.lntutor-live svg text')].map(text => text.textContent).join('\\n')"
+
+
+def test_markup_that_is_typed_is_shown_and_not_run(in_voila):
+    """Oracle: the browser: the letters as typed in plot, table and picker, no such element, nothing run."""
+    placement = f"Placement({TYPED!r}, {TYPED!r}, PLACEMENTS['post'].layer, reference={TYPED!r})"
+    notebook = in_voila(
+        f"from lntutor import PLACEMENTS, Placement\nfrom lntutor.explore import *\nPLACEMENTS['mine'] = {placement}",
+        "AttentionExplorer()",
+        "PlacementExplorer(placement='mine')",
+        "GradientExplorer(placements=['mine'], depth=2, width=16, seeds=1)",
+    )
+    page = notebook.page
+    for index in range(3):
+        wait_for_plot(notebook, index=index)
+    page.get_by_label("Sentence").fill(f"{TYPED} {ONE_WORD}")
+    wait_for_plot(notebook, "gd._fullLayout.xaxis.ticktext.length === 4")
+    page.get_by_role("button", name="Show table").first.click()
+    page.locator("td", has_text=ONE_WORD).first.wait_for(timeout=30 * SECONDS)
+    assert page.locator("td", has_text="onerror=window.hacked=1><script>window.hacked=1</script><b>x</b>").count()
+    drawn = page.evaluate(DRAWN)
+    assert "<img" in drawn  # a tick of the map, and the placement's label in the title of the others
+    assert "onerror=window.hacked=1><script" in drawn.replace("\n", "")
+    assert TYPED in page.locator("select option", has_text="hacked").first.text_content().replace("\xa0", " ")
+    page.locator(".lntutor-live .nsewdrag").first.hover()  # the label under the mouse is drawn from the words too
+    page.wait_for_function("() => document.querySelector('.hoverlayer text')", timeout=30 * SECONDS)
+    assert page.evaluate(RUN_BY_MARKUP) == [None, 0, 0]

@@ -1,0 +1,192 @@
+"""Random joint moves by keys and mouse in a real page, for the tests and for tools/soak.py."""
+
+import json
+import time
+from collections.abc import Callable
+from typing import NamedTuple
+
+import ipywidgets as w
+from playwright.sync_api import TimeoutError
+
+from lntutor import explore
+from tests.browser.jupyter import ROOT, SECONDS, Notebook
+from tests.soak import Move, Moves, Step, all_values
+
+LEFT_OUT = ("png", "csv", "html")  # each is a file in the downloads
+SHOWN = """(name, keys) => {
+    const plain = v => v == null ? null : typeof v === 'object' ? Array.from(v, plain)
+        : typeof v === 'number' && !isFinite(v) ? null : v
+    const control = key => {
+        const el = document.querySelector(`.soak-${name}-${key}`)
+        const [select, readout, box, text] = ['select', '.widget-readout', '[type=checkbox]', '[type=text]'].map(
+            selector => el.querySelector(selector))
+        if (select) return Array.from(select.selectedOptions, option => option.text.replaceAll('\\u00a0', ' '))
+        if (readout) return readout.textContent.replace('\\u2212', '-')
+        return box ? box.checked : text ? text.value : el.classList.contains('mod-active')
+    }
+    const plot = document.querySelector(`.soak-${name}-plot`)
+    const gd = plot.querySelector('.js-plotly-plot')
+    return {
+        controls: Object.fromEntries(keys.map(key => [key, control(key)])),
+        alt: plot.querySelector('[role=img]').getAttribute('aria-label'),
+        picture: (gd?._fullData ?? []).map(
+            (t, i) => [gd.data[i].name ?? null, plain(t.x), plain(t.y), plain(t.z)]),
+    }
+}"""
+
+
+def cells(*names: str) -> list[str]:
+    """Cells that show these explorers so that they can be driven and asked."""
+    start = f"import os, sys\n\nos.environ['LNTUTOR_STRICT'] = '1'\nsys.path.insert(0, {str(ROOT)!r})"
+    imports = f"{start}\nfrom lntutor.explore import {', '.join(names)}\nfrom tests.soak import listen"
+    return [imports, *(f"listen({name}())" for name in names)]
+
+
+class Footprint(NamedTuple):
+    """What a page takes after its garbage is collected, and its kernel."""
+
+    heap: float  # MB that JavaScript uses
+    nodes: int
+    listeners: int
+    kernel: float  # MB
+
+
+class PageDriver:
+    """An explorer in a page that is moved by keys and mouse."""
+
+    def __init__(self, notebook: Notebook, name: str, seed: int = 0):
+        self.notebook, self.page, self.name = notebook, notebook.page, name
+        self.twin = getattr(explore, name)()  # says which controls and values there are
+        self.moves = Moves(self.twin, seed, brief=True)
+        self.moves.buttons = [button for button in self.moves.buttons if button not in LEFT_OUT]
+        self.kernel = 0.0
+
+    def make(self, move: Move) -> None:
+        """Step by step, without waiting for the picture."""
+        for step in move:
+            self._apply(step)
+
+    def _apply(self, step: Step) -> None:
+        key = f"press-{step.name}" if step.kind == "press" else step.name
+        at = self.page.locator(f".soak-{self.name}-{key}")
+        if step.kind == "press":
+            if at.is_visible() and at.is_enabled() and step.value in (None, at.inner_text()):
+                self._press(at)
+        elif step.kind == "preset":
+            at.locator("select").select_option(index=list(self.twin.preset.options).index(step.value))
+        else:
+            self._set(at, self.twin.controls[step.name], step.value)
+
+    def _press(self, at) -> None:
+        """A click; work may end between a look at its Stop and the click, and then there is nothing to press."""
+        try:
+            at.click(timeout=3 * SECONDS)
+        except TimeoutError:
+            if at.is_enabled() and at.is_visible():
+                raise
+
+    def _set(self, at, control: w.ValueWidget, value) -> None:
+        values = all_values(control)
+        if isinstance(control, (w.SelectMultiple, w.Dropdown)):
+            chosen = value if isinstance(value, tuple) else (value,)
+            at.locator("select").select_option(index=[values.index(one) for one in chosen])
+        elif isinstance(control, w.Text):
+            at.locator("input").fill(value)
+        elif isinstance(control, w.Checkbox):
+            at.locator("input").set_checked(value)
+        elif isinstance(control, w.ToggleButton):
+            if at.evaluate("el => el.classList.contains('mod-active')") != value:
+                at.click()
+        else:
+            self._slide(at, values.index(value), len(values))
+
+    def _slide(self, at, index: int, count: int) -> None:
+        """A slider to one of its values by keys: from the nearer end, by fives and by ones."""
+        at.locator(".noUi-handle").focus()
+        up = index < count / 2
+        steps = index if up else count - 1 - index
+        keys = ("Home", "PageUp", "ArrowRight") if up else ("End", "PageDown", "ArrowLeft")
+        for key in (keys[0], *[keys[1]] * (steps // 5), *[keys[2]] * (steps % 5)):
+            self.page.keyboard.press(key)
+
+    def check(self, seconds: float = 60) -> None:
+        """At rest, page and kernel show the same controls and the same picture, and nothing went wrong in either."""
+        end = time.monotonic() + seconds
+        while True:
+            told, shown = self._ask(seconds), self._shown()
+            if told == shown or time.monotonic() > end:
+                break
+            self.page.wait_for_timeout(50)  # a message may be on its way
+        assert told["controls"] == shown["controls"], _differences(told["controls"], shown["controls"])
+        assert told == shown, f"page: {str(shown)[:300]}, kernel: {str(told)[:300]}"
+        assert not self.notebook.complaints, self.notebook.complaints
+
+    def _ask(self, seconds: float) -> dict:
+        """What the kernel's explorer shows once it is at rest."""
+        read = f"(document.querySelector('.soak-{self.name}-answer textarea').value || '{{}}')"
+        before = self.page.evaluate(f"JSON.parse({read}).count ?? 0")
+        self.page.evaluate(f"document.querySelector('.soak-{self.name}-ask').click()")
+        self.page.wait_for_function(f"() => JSON.parse({read}).count > {before}", timeout=seconds * SECONDS)
+        told = json.loads(self.page.evaluate(read))
+        assert not told["faults"], told["faults"]
+        self.kernel = told["rss"]
+        return {key: told[key] for key in ("controls", "alt", "picture")}
+
+    def _shown(self) -> dict:
+        return self.page.evaluate(f"({SHOWN})({self.name!r}, {json.dumps(list(self.twin.controls))})")
+
+    def footprint(self) -> Footprint:
+        """Of the page and of its kernel, at the last check."""
+        session = self.page.context.new_cdp_session(self.page)
+        session.send("HeapProfiler.collectGarbage")
+        session.send("Performance.enable")
+        found = {metric["name"]: metric["value"] for metric in session.send("Performance.getMetrics")["metrics"]}
+        session.detach()
+        heap = found["JSHeapUsedSize"] / 2**20
+        return Footprint(heap, int(found["Nodes"]), int(found["JSEventListeners"]), self.kernel)
+
+    def close(self) -> None:
+        """Let go of the explorer that told the controls."""
+        self.twin.close()
+
+
+def _differences(one: dict, other: dict) -> str:
+    return "; ".join(f"{key}: kernel {one[key]}, page {other[key]}" for key in one if one[key] != other.get(key))
+
+
+class Soaked(NamedTuple):
+    """What a long run in a page found."""
+
+    moves: int
+    checks: int
+    seconds: float
+    first: float  # milliseconds a move, of a quarter of them,
+    last: float  # and of the same quarter at the end
+    warm: Footprint
+    end: Footprint
+    faults: list[str]
+
+
+def soak(
+    notebook: Notebook, name: str, count: int, seed: int, progress: Callable[[int, float], None] = lambda *_: None
+) -> Soaked:
+    """Drive an explorer of an open page: a quarter of the moves three times, others before the last time."""
+    driver = PageDriver(notebook, name, seed)
+    quarter = [driver.moves.anew(), *driver.moves.draw(count // 4 - 1)]
+    faults, times, marks, made, started = [], [], [], 0, time.perf_counter()
+    for part in (quarter, quarter, driver.moves.draw(count // 4), quarter):
+        began = time.perf_counter()
+        for move in part:
+            try:
+                driver.make(move)
+                made += 1
+                if made % 25 == 0:
+                    driver.check()
+                    progress(made, time.perf_counter() - started)
+            except Exception as error:
+                faults.append(f"move {made}: {type(error).__name__}: {str(error)[:600]}")
+        times.append(1e3 * (time.perf_counter() - began) / len(part))
+        marks.append(driver.footprint())
+    driver.close()
+    seconds = time.perf_counter() - started
+    return Soaked(made, made // 25, seconds, times[1], times[3], marks[1], marks[3], faults)

@@ -1,0 +1,118 @@
+"""A kernel that restarts under an open page, a page that is left in mid-run, and two browsers on one kernel."""
+
+import json
+from pathlib import Path
+
+from lntutor.live import GONE
+from tests.browser.jupyter import SECONDS, Notebook, new_notebook
+from tests.browser.test_explore import cells, expected, focus, wait_for_curve
+from tests.browser.test_live import plot_value, wait_for_plot
+from tests.browser.test_training import SETUP, button, wait_for_words
+
+TELL = """\
+import json
+from pathlib import Path
+
+
+def tell(change):
+    Path("part").write_text(json.dumps(explorer.state()))
+    Path("part").replace("state.json")
+
+
+explorer.status.observe(tell, "value")  # after every picture
+"""
+CURVES = "gd._fullData.map(t => [t.uid, Array.from(t.x ?? []), Array.from(t.y ?? [])])"
+
+
+def over_the_plot(notebook: Notebook) -> str:
+    """The words that stand over a plot, and where they are of no use, "none"."""
+    return notebook.page.evaluate("getComputedStyle(document.querySelector('.lntutor-live'), '::before').content")
+
+
+def test_a_kernel_restarted_under_an_open_page(in_lab):
+    """Oracle: the sentence over the old picture; once the cells have run again, gradients measured in this process."""
+    notebook = in_lab(*cells("GradientExplorer()"))
+    wait_for_curve(notebook, expected(6))
+    assert GONE not in over_the_plot(notebook)
+    notebook.menu("Kernel", "kernelmenu:restart")
+    notebook.page.locator(".jp-Dialog .jp-mod-accept").click()
+    notebook.page.locator(".jupyter-widgets-disconnected").first.wait_for(timeout=60 * SECONDS)
+    notebook.wait_for_idle()
+    assert GONE in over_the_plot(notebook)
+    focus(notebook, 0)
+    notebook.page.keyboard.press("ArrowRight")  # into the void
+    wait_for_curve(notebook, expected(6))
+    notebook.screenshot("faults_restarted")
+    notebook.run_all()
+    wait_for_curve(notebook, expected(6))
+    assert GONE not in over_the_plot(notebook)
+    focus(notebook, 0)
+    notebook.page.keyboard.press("ArrowRight")
+    wait_for_curve(notebook, expected(7))
+    assert not notebook.errors()
+    notebook.screenshot("faults_run_again")
+
+
+def wait_for_state(notebook: Notebook, path: Path, depth: int) -> None:
+    """Wait until the kernel has written down this depth."""
+    for _ in range(300):
+        if path.is_file() and json.loads(path.read_text())["depth"] == depth:
+            return
+        notebook.page.wait_for_timeout(100)
+    raise AssertionError(f"{path.read_text()}, not depth {depth}")
+
+
+def wait_for_step(notebook: Notebook, least: int) -> int:
+    """Wait until the run under way, the second plot of the page, is drawn to this step or further; how far it is."""
+    steps = "Math.max(0, ...gd._fullData.filter(t => t.uid.startsWith('loss')).map(t => t.x.length))"
+    wait_for_plot(notebook, f"{steps} >= {least}", 1)
+    return plot_value(notebook, steps, 1)
+
+
+def test_a_page_left_in_mid_run_and_a_second_browser(in_lab, browser, scratch, scratch_server, request):
+    """Oracle: `explorer.state()` as the kernel writes it down, gradients measured here, steps that are drawn after the
+    page that started them was closed, and Stop from another page.
+    """
+    first = in_lab(
+        SETUP,
+        "from lntutor.explore import GradientExplorer\n\nexplorer = GradientExplorer()\nexplorer",
+        TELL,
+        "TrainingExplorer(depth=2, width=64, steps=2000)",
+    )
+    wait_for_plot(first, index=1)
+    first.save()  # as JupyterLab does by itself every two minutes
+    with new_notebook(browser) as second:
+        second.open(scratch_server, request.node.originalname, folder="")
+        for one, other, depth in ((first, second, 7), (second, first, 8)):
+            focus(one, 0)
+            one.page.keyboard.press("ArrowRight")
+            wait_for_curve(other, expected(depth))
+            wait_for_curve(one, expected(depth))
+            wait_for_state(one, scratch / "state.json", depth)
+            assert plot_value(one, CURVES) == plot_value(other, CURVES)
+            assert other.page.locator(".widget-readout").first.inner_text() == str(depth)
+        second.screenshot("faults_second_browser")
+
+        button(first, "Run").click()
+        drawn = wait_for_step(first, 3)
+        wait_for_step(second, drawn)
+        first.page.close()
+        with new_notebook(browser) as third:
+            third.open(scratch_server, request.node.originalname, folder="")
+            drawn = wait_for_step(third, drawn)
+            drawn = wait_for_step(third, drawn + 5)
+            wait_for_words(third, " of 2000, ")
+            wait_for_curve(third, expected(8))
+            assert button(third, "Run").is_disabled()
+            third.page.locator(".lntutor-training").scroll_into_view_if_needed()
+            third.screenshot("faults_opened_again")
+            button(third, "Stop").click()
+            for page in (second, third):
+                wait_for_words(page, "Stopped. Run: 2 runs of 2000 steps: Post-LN; Pre-LN.")
+                assert wait_for_step(page, drawn) < 2000
+                page.page.locator(".lntutor-results", has_text="stopped at step").wait_for()
+                assert not page.errors()
+            wait_for_step(second, wait_for_step(third, drawn))
+            third.screenshot("faults_stopped")
+        assert not third.complaints
+    assert not second.complaints

@@ -1,0 +1,352 @@
+"""One table of everything public and what it must refuse: each wrong value is answered with a sentence that names it.
+
+A row has a function, arguments that are right, and for each argument values that are not. Every value is tried by
+itself. tests/test_config.py has the ranges of every field, tests/test_bad_controls.py the controls of the explorers,
+tests/test_fuzz.py what nobody thought of.
+"""
+
+import inspect
+import math
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import lntutor as ln
+from lntutor import claims, explore, figures, lesson
+from lntutor.attention import sentence_attention, softmax_saturation
+from lntutor.config import depth_list, seed_list
+from lntutor.exercises import Exercise, Mistake, check
+from lntutor.questions import READINESS, Choice, Item
+
+HUGE, BEYOND, ENDLESS = 10**12, 10**400, 10**5000  # more than a machine has, than a float holds, than Python writes
+WHOLE = (
+    "6",
+    None,
+    [6],
+    {},
+    2.5,
+    True,
+    math.nan,
+    math.inf,
+    -1,
+    HUGE,
+    BEYOND,
+    ENDLESS,
+    np.float64(2),
+    np.array([1, 2]),
+    1j,
+)
+NUMBER = ("0.1", None, [0.1], {}, True, math.nan, math.inf, -math.inf, BEYOND, 1j)
+WORD = ("nonsense", "", None, 3, ["post"], {}, math.nan, b"post", np.array(["a", "b"]), "\udcff", "a\0b")
+FLAG = ("yes", None, 1, 0.0, [], math.nan, np.array([True]))
+SEEDS = ("ab", None, [], {}, [1, 1], [-1], [0.5], [True], [2**31], 1.5, math.nan, range(HUGE), [HUGE])
+DEPTHS = ("ab", None, 6, [], [0], [65], [2.5], math.nan, range(HUGE))
+THING = ("post", None, 3, [], {}, math.nan, object)  # where one of our own classes is due
+TEXT = (None, 3, [], {}, math.nan, b"words")  # where any words are fine
+FUNCTION = ("f", None, 3, [])
+TABLE = ("table", 3, [], {}, math.nan, np.ones(3))  # where a table is due; None is one without rows
+
+TINY = ln.ModelConfig(depth=1, width=8, heads=1, ffn=8)
+LARGE = ln.ModelConfig(depth=64, width=4096, heads=1, ffn=16384)  # allowed field by field, and 112 GiB of weights
+FEW = ln.Inputs(tokens=2, vocab=8)
+RULE = ln.PLACEMENTS["post"].layer
+IDS = np.array([[3, 4, 0]])
+NO_ROWS = pd.DataFrame()
+ITEMS = READINESS[:1]
+ASK = {"name": "bad", "question": "What?", "reveal": lambda: 1}
+
+
+def corpus() -> ln.Corpus:
+    """A small text; read once."""
+    return ln.load_corpus("captions", limit=40)
+
+
+@dataclass(frozen=True)
+class Row:
+    """A function, arguments that are right, and for each argument values that are not."""
+
+    name: str  # as the reader writes it
+    call: Callable
+    right: dict[str, Any] | Callable[[], dict[str, Any]]
+    wrong: dict[str, tuple]
+    free: tuple[str, ...] = ()  # arguments of which every value is fine
+    says: dict[str, str] = field(default_factory=dict)  # argument → what the sentence has in place of its name
+
+    def arguments(self) -> dict[str, Any]:
+        return self.right() if callable(self.right) else self.right
+
+
+def measurement(name: str, **more: tuple) -> Row:
+    """A row of one of the functions that measure a model."""
+    wrong = {"cfg": (*THING, LARGE), "seeds": SEEDS, "inputs": (*THING, "gaussian"), "dtype": (*WORD, "float16")}
+    says = {"cfg": "cfg must be a ModelConfig|GiB"}
+    return Row(name, getattr(ln, name), {"cfg": TINY, "seeds": 0, "inputs": FEW}, wrong | more, says=says)
+
+
+def with_text(name: str, call: Callable, right: dict, wrong: dict[str, tuple], free=()) -> Row:
+    """A row of a function that is given a model and a text."""
+    wrong = {"cfg": (*THING, LARGE), "corpus": ("captions", None, 3, [], TINY)} | wrong
+    return Row(
+        name, call, lambda: {"cfg": TINY, "corpus": corpus(), **right}, wrong, free, {"cfg": "ModelConfig|GiB|weights"}
+    )
+
+
+def figure(name: str, right: dict | None = None, free: tuple[str, ...] = (), **wrong: tuple) -> Row:
+    """A row of a figure: its tables, words and switches are known by their annotations."""
+    draw = getattr(figures, name)
+    kinds = {
+        "pd.DataFrame": TABLE, "pd.DataFrame | None": TABLE, "str": TEXT, "bool": FLAG, "bool | None": ("yes", 3, []),
+        "int | None": ("6", [6], 2.5, math.nan), "float": ("0.1", None, []), "float | None": ("0.1", []),
+        "Pinned": ("x", 3, [1], [("a", None)]), "tuple[str, str]": ("ab", None, 3, ("a",), ("a", 3)),
+    }  # fmt: skip
+    known = {n: kinds[p.annotation] for n, p in inspect.signature(draw).parameters.items() if p.annotation in kinds}
+    return Row(f"figures.{name}", draw, {next(iter(known)): NO_ROWS} if right is None else right, known | wrong, free)
+
+
+SPECTRUM = {"lambda_max": 1.0, "lambda_max_error": 0.0, "lambda_min": 1.0, "lambda_min_error": 0.0, "probes": 1,
+            "steps": 1, "seed": 0, "eigenvalues": [1.0], "weights": [1.0]}  # fmt: skip
+ROWS = [
+    # Settings. Their ranges are in tests/test_config.py.
+    Row("ModelConfig", ln.ModelConfig, {}, {
+        "placement": WORD, "depth": (0, 65, *WHOLE), "width": (0, 1, *WHOLE), "heads": (0, 3, *WHOLE),
+        "ffn": (0, *WHOLE), "stack": WORD, "attention": WORD, "init": WORD, "output_projection": FLAG, "norm": WORD,
+    }),
+    Row("ModelConfig.theorem", ln.ModelConfig.theorem, {}, {"placement": WORD, "depth": WHOLE, "width": WHOLE}),
+    Row("ModelConfig.figure3", ln.ModelConfig.figure3, {}, {"placement": WORD, "depth": WHOLE}),
+    Row("ModelConfig.with_", lambda **new: TINY.with_(**new), {}, {"depth": WHOLE, "placement": WORD}),
+    Row("TrainConfig", ln.TrainConfig, {}, {
+        "optimizer": WORD, "lr": (0, *NUMBER), "warmup": WHOLE, "schedule": WORD, "steps": (0, *WHOLE),
+        "batch": (0, *WHOLE), "seed": WHOLE, "task": WORD, "momentum": (1, *NUMBER), "dropout": (1, *NUMBER),
+        "label_smoothing": (1, *NUMBER), "clip": (-1, *NUMBER), "validate_every": (0, *WHOLE),
+        "warmup_only": ("middle", None, 3, [3], math.nan), "warmup_except": ("decoder.²", None, 3, [None]),
+    }),
+    Row("Inputs", ln.Inputs, {}, {
+        "kind": WORD, "tokens": (0, 2000, *WHOLE), "batch": (0, 2000, *WHOLE), "loss": WORD, "vocab": (1, *WHOLE),
+        "head": (0, *NUMBER),
+    }),
+    Row("Batch", ln.Batch, {"source": IDS, "target": IDS, "labels": IDS, "vocab": (5, 5)}, {
+        "source": (None, "ab", 3, [[1.5]], [[1], [1, 2]], [[-1]], [[HUGE]], [], IDS[0]), "pad": WHOLE,
+        "target": ("ab", 3, [[1.5]], [[9, 9, 9]], IDS[:, :2], []), "labels": (None, "ab", 3, IDS * 0, IDS[:, :2]),
+        "vocab": ("ab", None, 3, (5,), (5, 5, 5), (5, None), (2, 5), (math.nan, 5), {}),
+    }, says={"target": "target|labels", "vocab": "vocab|source"}),
+    # Placements.
+    Row("Placement", ln.Placement, {"label": "Mine", "formula": "x ← x", "layer": RULE}, {
+        "label": (*TEXT, ""), "formula": TEXT, "layer": (*FUNCTION, lambda x: x, lambda x, subs, N, at: x @ x),
+        "reference": TEXT, "year": ("2020", 2020.5, [], math.nan), "start": FUNCTION, "finish": FUNCTION,
+        "gain": FUNCTION, "taps": (None, "q", 3, [3], {"q": 3}, {3: RULE}, {"x": RULE}), "norm": FUNCTION[::2][:1],
+        "profile": FLAG[:4], "depth_free": FLAG[:4], "key": TEXT,
+    }, says={"layer": "layer|cannot be read"}),
+    Row("PLACEMENTS", lambda key: ln.PLACEMENTS[key], {}, {"key": WORD}, says={"key": "placement must be one of post"}),
+    Row("PLACEMENTS", ln.PLACEMENTS.__setitem__, {"key": "mine", "placement": ln.PLACEMENTS["post"]}, {
+        "key": ("", "a b", "../x", None, 3, [], math.nan), "placement": THING,
+    }, says={"placement": "must be a Placement"}),
+    # Measurements and theory.
+    *map(measurement, ("signal_norms", "backward_norms", "token_similarity", "attention_entropy", "input_share")),
+    measurement("gradient_norms", parameters=("W_9", ["W_9"], None, 3, [3], math.nan)),
+    Row("last_layer_gradients", ln.last_layer_gradients, {"cfg": TINY, "depths": [1], "seeds": 0, "inputs": FEW}, {
+        "cfg": THING, "depths": DEPTHS, "parameter": WORD, "seeds": SEEDS, "inputs": THING, "dtype": WORD,
+    }),
+    Row("predict", ln.predict, {"cfg": TINY, "quantity": "last_layer", "depths": [1], "seeds": 0, "inputs": FEW}, {
+        "cfg": THING, "quantity": WORD, "inputs": THING, "depths": DEPTHS, "parameter": WORD, "seeds": SEEDS,
+    }),
+    Row("predict", ln.predict, {"cfg": ln.ModelConfig.theorem(depth=64), "quantity": "signal"}, {
+        "inputs": (ln.Inputs(tokens=4096, vocab=65536),),
+    }, free=("depths", "parameter", "seeds", "cfg", "quantity"), says={"inputs": "needs 272 GiB, the limit is 8 GiB"}),
+    Row("broken_assumptions", ln.broken_assumptions, {"cfg": TINY}, {"cfg": THING, "inputs": THING, "brief": FLAG}),
+    Row("theorem_bound", ln.theorem_bound, {}, {"cfg": (*THING, TINY.with_(placement="peri"))},
+        says={"cfg": "cfg|placement='peri'"}),
+    # Text.
+    Row("load_corpus", ln.load_corpus, {}, {
+        "name": (*WORD, "../captions", "~no_such_reader/x", "x" * 5000, "/dev/null", object),
+        "folder": ("nowhere", "../nowhere", 3, [1], {1: 2}, math.nan, b"x", "a\0b", "\udcff", "/dev/null", object),
+        "min_frequency": (0, *WHOLE), "lower": FLAG, "limit": (0, *[v for v in WHOLE if v is not None]),
+    }, says={"name": "name|corpus|folder", "folder": "folder|captions"}),
+    Row("Corpus.pairs", lambda **k: corpus().pairs(**k), {}, {"split": WORD}),
+    Row("Corpus.tokens", lambda **k: corpus().tokens(**k), {"sentence": "ein Hund"}, {
+        "sentence": TEXT, "language": WORD,
+    }),
+    Row("Corpus.text", lambda words: corpus().text(words), {}, {"words": (None, 3, [3], [None], math.nan, [b"x"])}),
+    *(Row(f"Corpus.{name}", lambda name=name, **k: getattr(corpus(), name)(**k), {"split": "val", "size": 2, **seed}, {
+        "split": WORD, "size": (0, *WHOLE), "seed": [v for v in WHOLE if v is not None], "pool": (0, *WHOLE), **task,
+    }) for name, seed, task in (
+        ("batches", {}, {"task": WORD}), ("stream", {"seed": 0}, {"task": WORD}), ("padding", {}, {}),
+    )),
+    Row("Corpus.batch", lambda **k: corpus().batch(**k), {"split": "val", "pairs": 2}, {
+        "split": WORD, "task": WORD, "pairs": (0, HUGE, True, None, 2.5, "ab", [], [-1], [HUGE], [0.5], math.nan),
+    }),
+    Row("Corpus.encode_sources", lambda sentences: corpus().encode_sources(sentences), {}, {
+        "sentences": ("ein Hund", None, 3, [], [3], [None], ["x" * 5000]),
+    }),
+    # Training and curvature.
+    with_text("train", ln.train, {"how": ln.TrainConfig(steps=1), "progress": False}, {
+        "how": THING, "pairs": WHOLE, "beam": (0, *WHOLE), "samples": WHOLE, "progress": FLAG,
+    }),
+    Row("compare", ln.compare, lambda: {"cases": {"a": (TINY, ln.TrainConfig(steps=1))}, "corpus": corpus()}, {
+        "cases": ("a", None, 3, [], {}, {"a": TINY}, {"a": (TINY, 3)}, {"a": (3, ln.TrainConfig())}, {"a": ()}),
+        "corpus": ("captions", None), "seeds": SEEDS, "pairs": WHOLE, "keep": FLAG, "progress": FLAG,
+        "jobs": (0, *[v for v in WHOLE if v is not None]),
+    }, says={"cases": "cases|cfg|how"}),
+    Row("sweep", ln.sweep, {"function": ln.signal_norms, "grid": {"depth": [1]}, "base": TINY}, {
+        "function": ("f", None, 3, []), "base": ("post", 3, None), "keep": FLAG, "progress": FLAG,
+        "grid": (None, 3, [], {}, {"depht": [1]}, {"depth": []}, {"depth": [0]}, {"depth": [1, 1]}, {"depth": ["a"]},
+                 {"placement": [[]]}, {"placement": ["prr"]}, {"seed": range(HUGE)}, {3: [1]}, {"depth": [math.nan]}),
+        "jobs": (0, *[v for v in WHOLE if v is not None]),
+    }, free=("fixed",), says={"base": "base|ModelConfig|cfg", "grid": "grid|placement"}),
+    with_text("hessian_spectrum", ln.hessian_spectrum, {"progress": False, "pairs": 1, "steps": 1}, {
+        "pairs": (0, *WHOLE), "steps": (0, *WHOLE), "progress": FLAG, "probes": (0, *WHOLE), "seed": WHOLE,
+        "split": WORD, "kind": WORD, "only": ("W_9", "decoder.9", "encoder.x", None, 3, []), "memory": NUMBER,
+        "dtype": WORD,
+    }, free=("how",)),
+    with_text("hessian_blocks", ln.hessian_blocks, {"progress": False, "pairs": 1, "steps": 1}, {
+        "parameters": ("W_9", ["W_9"], None, 3, [], [3]), "steps": (0, *WHOLE), "progress": FLAG,
+        "pairs": (0, *WHOLE), "seed": WHOLE, "split": WORD, "kind": (*WORD, "adam"), "memory": NUMBER, "dtype": WORD,
+    }, free=("how",)),
+    Row("Spectrum", ln.Spectrum, SPECTRUM, {
+        "eigenvalues": ("ab", None, 3, [], [math.nan], [math.inf], [1, 2], [[1]], [BEYOND]),
+        "weights": ("ab", None, 3, [], [math.nan], [1, 2]),
+    }, free=tuple(inspect.signature(ln.Spectrum).parameters)[2:]),
+    Row("Spectrum.smooth", lambda **k: ln.Spectrum(**SPECTRUM).smooth(**k), {}, {
+        "width": (0, -1, *[v for v in NUMBER if v is not None]), "x": ("ab", 3, [math.nan], [[1.0]], {}, [BEYOND]),
+    }),
+    Row("Spectrum.of_table", ln.Spectrum.of_table, {}, {
+        "rows": (*TABLE, None, NO_ROWS, pd.DataFrame({"weight": [1]})),
+    }),
+    # Attention on a sentence.
+    Row("sentence_attention", sentence_attention, {"sentence": "a dog"}, {
+        "sentence": (*TEXT, "", "  ", "a " * 25, "x" * 5000), "width": (0, *WHOLE), "heads": (0, 3, *WHOLE),
+        "scaled": FLAG, "causal": FLAG, "seed": WHOLE,
+    }),
+    Row("softmax_saturation", softmax_saturation, {"widths": (8,)}, {
+        "widths": ("8", None, 8, [0], [HUGE], [math.nan]), "keys": (0, 1, *WHOLE), "seeds": SEEDS,
+    }),
+    Row("seed_list", seed_list, {}, {"seeds": SEEDS}),
+    Row("depth_list", depth_list, {}, {"depths": DEPTHS}),
+    # Lessons.
+    Row("lesson.Predict", lesson.Predict, {**ASK, "choices": ["a", "b"]}, {
+        "name": (*TEXT, "", "  "), "question": TEXT, "reveal": FUNCTION, "because": TEXT, "log": FLAG, "unit": TEXT,
+        "class_mode": FLAG, "choices": ("ab", None, 3, [], ["a"], ["a", "a"], math.nan), "value": ((0, 1),),
+        "curve": (([1, 2], 0, 1),),
+    }),
+    Row("lesson.Predict", lesson.Predict, {**ASK, "value": (0, 1)}, {
+        "value": ("ab", 3, (), (1,), (1, 0), (0, math.nan), (0, math.inf), (0, BEYOND), (0, 1, 0), (0, 1, "x"), {}),
+        "class_mode": (True,), "log": (True,),
+    }, free=("name", "question", "reveal", "choices", "because", "unit", "curve"), says={"log": "low > 0"}),
+    Row("lesson.Predict", lesson.Predict, {**ASK, "curve": ([1, 2], 0, 1)}, {
+        "curve": ("ab", 3, (), ([], 0, 1), ([1], 0, 1), (range(99), 0, 1), ([1, 2], 1, 0), ([1, 2], math.nan, 1), {}),
+    }, free=("name", "question", "reveal", "choices", "because", "unit", "value", "log", "class_mode")),
+    Row("lesson.Quiz", lesson.Quiz, {"items": ITEMS, "name": "bad"}, {
+        "items": ("ab", None, 3, [], [3], {}), "name": TEXT, "explain": FLAG, "earlier": TEXT,
+    }),
+    Row("questions.Item", Item, {"key": "k", "prompt": "?", "choices": ITEMS[0].choices}, {
+        "choices": ("ab", None, 3, [], [3], [Choice("a", "why")], [Choice("a", "why")] * 2),
+    }, free=("key", "prompt", "read"), says={"choices": "choice"}),
+    Row("lesson.inventory", lesson.inventory, {}, {"when": (*WORD, "during")}),
+    Row("lesson.lecture", lesson.lecture, {}, {"on": FLAG}),
+    Row("lesson.reveal_all", lesson.reveal_all, {}, {"on": FLAG}),
+    Row("lesson.guess_of", lesson.guess_of, {}, {"name": TEXT}),
+    Row("lesson.readiness", lesson.readiness, {}, {}),
+    Row("lesson.forget", lesson.forget, {}, {}),
+    Row("lesson.Mistake", Mistake, {"name": "m", "words": "w"}, {}, free=("name", "words", "wrong", "seen")),
+    Row("lesson.Exercise", Exercise, {"name": "e", "kind": "value", "reference": 1.0, "shows": "", "hint": ""}, {
+        "kind": (*WORD, "function"), "inputs": (3, [1], None), "mistakes": (None, 3),
+    }, free=("name", "reference", "shows", "hint", "tolerance")),
+    Row("lesson.check", check, {"exercise": "layer_norm", "answer": 1}, {"exercise": WORD, "seed": (*WHOLE[2:],)},
+        free=("answer",)),  # any answer is judged in words: tests/test_fuzz.py
+    # Claims.
+    Row("claims.record", claims.record, {"key": "attention.variance", "measured": 1.0, "verdict": "open"}, {
+        "key": WORD, "verdict": WORD, "size": TEXT, "tables": ("../claims", 3, None, ["nonsense"], [3], math.nan),
+        "measured": ("", "  ", None, [], {}, math.nan, [math.inf], BEYOND, object),
+    }, free=("spread", "guess"), says={"key": "There is no claim", "tables": "table"}),
+    *(Row(f"claims.{name}", getattr(claims, name), {}, {"notebook": ("99", "../01", 99, -1, 1.5, [], math.nan, HUGE)},
+          says={"notebook": "Notebooks with claims are 01"}) for name in ("ledger", "show_ledger")),
+    # Figures: a table without rows or columns is a sentence in the figure (tests/test_figures.py).
+    figure("against", {"measured": NO_ROWS, "x": "a", "y": "b"}),
+    Row("figures.alt_text", figures.alt_text, {}, {"fig": ("x", None, 3, NO_ROWS)}),
+    figure("attention_map", {"weights": np.eye(2), "tokens": ["a", "b"]}, **{
+        "weights": ("ab", None, 3, [1, 2], [[math.nan]], {}, 1j, np.ones((1, 1, 1, 1))),
+        "tokens": ("abc", None, 3, ["a"], (["a"], ["b"]), {}, math.nan), "head": ("0", None, 1, -2, 0.5, HUGE),
+        "entropy": ("x", [1, 2], {}),
+    }),
+    figure("block_diagram", {"placement": "post"}, placement=WORD, stack=WORD, side=("x", "decoder", 3, []),
+           layer=(0, 7, *WHOLE), depth=(0, *WHOLE)),
+    *map(figure, ("block_map", "bounded", "curvature_over_training", "gradient_by_depth", "gradient_by_layer",
+                  "gradient_by_width", "jacobian_norm", "jacobian_spectrum", "outcomes", "overview", "schedules",
+                  "signal_by_layer", "similarity_by_layer", "softmax_saturation", "spectrum", "theorem",
+                  "training_curves", "warmup_heatmap")),
+    figure("course_map", {}),
+    figure("descent", {"paths": NO_ROWS, "curvatures": {}}, curvatures=("x", None, 3, [])),
+    figure("gradient_over_training", steps=("1", None, 3, math.nan)),
+    figure("layer_norm_before_after", {"x": [1.0, 2.0], "outputs": {}}, x=("ab", None, {}, [math.nan], [BEYOND], 1j),
+           outputs=("x", None, 3, [1], {"LN": "ab"}, {"LN": [math.inf]})),
+    Row("figures.placement_style", figures.placement_style, {}, {"key": TEXT}),
+    Row("figures.rank_correlation", figures.rank_correlation, {"x": [1, 2, 3], "y": [1, 2, 3]}, {
+        "x": ("ab", None, 3, [1, 2], [math.nan] * 3, {}), "y": ("ab", None, 3, [[1]], [math.nan] * 3),
+    }),
+    figure("ranked", {"measured": NO_ROWS, "x": "a", "y": "b"}),
+    figure("ritz_values", {"table": pd.DataFrame({"products": [1], "value": [1.0]})}, true=("ab", None, 3, [math.nan])),
+    figure("side_by_side", {"left": NO_ROWS, "right": NO_ROWS, "names": ("a", "b"), "value": "v", "title": "t"}),
+    figure("values_by_row", {"measured": NO_ROWS, "row": "r", "what": "w"}),
+]  # fmt: skip
+CASES = [pytest.param(row, name, id=f"{row.name}-{name}") for row in ROWS for name in row.wrong]
+MADE = {"Run", "Corpus", "CorpusError", "__version__"}  # made by train, load_corpus and whoever reads a text; a word
+DATA = {"TEMPLATE", "LECTURE_TEMPLATE"}
+
+
+@pytest.mark.parametrize(("row", "name"), CASES)
+def test_a_wrong_value_is_answered_with_a_sentence_that_names_it(row, name):
+    """Oracle: the table above; a ValueError whose words name the argument, and no longer than a reader reads."""
+    for value in row.wrong[name]:
+        try:
+            row.call(**{**row.arguments(), name: value})
+        except ValueError as refused:
+            said = str(refused)
+            assert re.search(row.says.get(name, name.removesuffix("s")), said), (value, said)
+            assert len(said) < 1500
+        else:
+            pytest.fail(f"{row.name} took {name}={value!r}")
+
+
+def test_every_public_name_and_every_argument_has_a_row():
+    """Oracle: the lists of public names, and the signatures."""
+    public = {*ln.__all__} - MADE | {f"lesson.{name}" for name in lesson.__all__}
+    public |= {f"figures.{name}" for name in set(figures.__all__) - DATA}
+    public |= {"claims.record", "claims.ledger", "claims.show_ledger"}
+    assert public <= {row.name for row in ROWS}
+    for row in ROWS:
+        if row.call.__name__ == "<lambda>" or row.name.startswith("PLACEMENTS"):
+            continue
+        missing = {*inspect.signature(row.call).parameters} - {*row.wrong} - {*row.free}
+        assert not missing, (row.name, missing)
+
+
+def test_the_right_arguments_are_right():
+    """A row whose right arguments fail would prove nothing; those that compute for long are tried elsewhere."""
+    long = {"train", "compare", "hessian_spectrum", "hessian_blocks"}
+    for row in ROWS:
+        needed = {name for name, values in row.wrong.items() if name not in row.arguments()}
+        if row.name not in long and not (needed and not row.arguments()) and "272 GiB" not in str(row.says):
+            row.call(**row.arguments())
+    ln.PLACEMENTS.pop("mine", None)
+
+
+@pytest.mark.parametrize("whole", [np.int64(2), np.int32(2), np.uint8(2)], ids=lambda value: type(value).__name__)
+def test_numbers_of_numpy_are_as_good_as_pythons(whole):
+    """Oracle: the same settings with Python's own numbers."""
+    mine = {"depth": 2, "width": 2, "heads": 2, "ffn": 2}
+    assert ln.ModelConfig(**dict.fromkeys(mine, whole)) == ln.ModelConfig(**mine)
+    assert ln.Inputs(tokens=whole, head=np.float32(2)) == ln.Inputs(tokens=2, head=2.0)
+    assert ln.TrainConfig(lr=np.float64(0.5), seed=whole, clip=whole) == ln.TrainConfig(lr=0.5, seed=2, clip=2)
+    assert seed_list([whole]) == seed_list(whole) == (2,)
+    assert depth_list(np.array([whole])) == [2]
+
+
+def test_every_explorer_is_in_the_table_of_controls():
+    """Oracle: the explorers that there are; their rows are in tests/test_bad_controls.py."""
+    from tests.test_bad_controls import EXPLORERS
+
+    assert set(EXPLORERS) == set(explore.__all__)

@@ -1,0 +1,367 @@
+"""Nothing from outside is run: not a file, not a word that somebody types, not a page that is served or downloaded."""
+
+import ast
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import plotly.io as pio
+import pytest
+
+import lntutor as ln
+from lntutor import claims, figures, lab, lesson, notes, serving
+from lntutor.exercises import check
+from lntutor.explore import AttentionExplorer, GradientExplorer, PlacementExplorer, SignalExplorer
+from lntutor.questions import Choice, Item
+
+ROOT = Path(__file__).resolve().parent.parent
+CODE = sorted(path for folder in ("lntutor", "tools", "benchmarks") for path in (ROOT / folder).rglob("*.py"))
+NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+
+# Code that is not ours ------------------------------------------------------------------------------------------
+
+RUNS = {  # what would run, or unpack into objects, something that came as data
+    "eval", "exec", "compile", "__import__", "pickle.load", "pickle.loads", "pickle.Unpickler", "torch.load",
+    "joblib.load", "pd.read_pickle", "pandas.read_pickle", "np.load", "numpy.load", "yaml.load", "yaml.unsafe_load",
+    "marshal.load", "marshal.loads", "shelve.open", "os.system", "os.popen", "subprocess.getoutput", "dill.load",
+    "cloudpickle.load", "cloudpickle.loads", "torch.hub.load",
+}  # fmt: skip
+ALLOWED: dict[tuple[str, str], str] = {}  # (file, call) → the reason
+
+
+def name_of(node: ast.AST) -> str:
+    """A name with its dots, as far as it is one."""
+    if isinstance(node, ast.Attribute):
+        return f"{name_of(node.value)}.{node.attr}"
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def dangers(source: str) -> list[str]:
+    """Calls in some code that would run what came as data."""
+    found = []
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Call):
+            shell = [k for k in node.keywords if k.arg in ("shell", "allow_pickle") and name_of(k.value) != "False"]
+            shell = [k for k in shell if not (isinstance(k.value, ast.Constant) and k.value.value is False)]
+            found += [name_of(node.func)] if name_of(node.func) in RUNS else []
+            found += [f"{name_of(node.func)}({keyword.arg}=…)" for keyword in shell]
+        if isinstance(node, ast.ImportFrom) and node.module in ("pickle", "marshal", "shelve", "dill", "cloudpickle"):
+            found.append(f"from {node.module}")
+    return found
+
+
+def code_cells(path: Path) -> list[str]:
+    """The code of a notebook, cell by cell."""
+    cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+    return ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
+
+
+@pytest.mark.parametrize("path", [*CODE, *NOTEBOOKS], ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_no_code_runs_what_came_as_data(path):
+    """Oracle: Python's own syntax tree, without pickles, eval and shells; a cell with a magic does not parse."""
+    sources = code_cells(path) if path.suffix == ".ipynb" else [path.read_text(encoding="utf-8")]
+    name = path.relative_to(ROOT).as_posix()
+    found = [danger for source in sources for danger in dangers(source) if (name, danger) not in ALLOWED]
+    assert not found
+
+
+@pytest.mark.parametrize(
+    "code",
+    ["eval('1')", "pickle.loads(b'')", "torch.load(f)", "np.load(f)", "run(c, shell=True)", "run(c, shell=x)",
+     "from pickle import loads", "x = [exec(c) for c in d]", "np.lib.format.read_array(f, allow_pickle=True)"],
+)  # fmt: skip
+def test_the_search_finds_what_it_looks_for(code):
+    """Oracle: code that does run what came as data."""
+    assert dangers(code)
+    assert not dangers("run(c, shell=False); pickle.dumps(x); evaluate(x); json.loads(t)")
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_a_notebook_is_not_trusted_and_asks_no_other_machine(path):
+    """Oracle: the format's fields; no frame, script, picture or style in prose or code that names a host."""
+    content = json.loads(path.read_text(encoding="utf-8"))
+    assert "signature" not in content["metadata"]
+    for cell in content["cells"]:
+        source = "".join(cell["source"])
+        assert "trusted" not in cell["metadata"]
+        assert not re.search(r"<\s*(script|iframe|object|embed|link|img|style)\b", source, re.IGNORECASE), cell["id"]
+        assert not re.search(r"!\[[^\]]*\]\(\s*(https?:)?//", source), cell["id"]
+        assert not re.search(r"\b(IFrame|Javascript|urlopen|urlretrieve|requests)\b", source), cell["id"]
+
+
+# Words that somebody types --------------------------------------------------------------------------------------
+
+MARKUP = '<img src=x onerror=window.hacked=1><script>window.hacked=1</script><a href="javascript:hacked()">x</a>'
+WORD = MARKUP.replace(" ", "/")  # the same as one word, which browsers read as well
+
+
+class Elements(HTMLParser):
+    """The elements of a page, with the attributes that could run something."""
+
+    def __init__(self, page: str):
+        super().__init__()
+        self.found: list[tuple[str, dict]] = []
+        self.words = ""
+        self.feed(page)
+        self.close()
+
+    def handle_starttag(self, tag, attrs):
+        self.found.append((tag, dict(attrs)))
+
+    def handle_data(self, data):
+        self.words += data
+
+
+def assert_shown(page: str, typed: str = MARKUP) -> None:
+    """What was typed stands in the page as words, and is no part of it as markup."""
+    elements = Elements(page)
+    assert typed in elements.words
+    for tag, attributes in elements.found:
+        assert not (tag == "img" and attributes.get("src") == "x")
+        assert not any("hacked" in str(value) and name.startswith(("on", "href")) for name, value in attributes.items())
+    assert not re.search(r"<script>window\.hacked", page)
+
+
+def written(figure) -> list[str]:
+    """All that plotly draws of a figure as text: it reads a little HTML in it. Keys and the words for screen readers
+    are not drawn.
+    """
+    texts: list[str] = []
+
+    def walk(part, key=""):
+        if isinstance(part, dict):
+            for name, value in part.items():
+                if name not in ("meta", "uid", "legendgroup"):
+                    walk(value, name)
+        elif isinstance(part, list):
+            for value in part:
+                walk(value, key)
+        elif isinstance(part, str):
+            texts.append(part)
+
+    walk(figure.to_dict())
+    return texts
+
+
+def assert_drawn(figure, typed: str) -> None:
+    """A figure has what was typed, with every sign that plotly would read as markup spelt out."""
+    texts = written(figure)
+    assert not [text for text in texts if "<img" in text or "<script" in text or "<a " in text or "<a/" in text]
+    start = typed[:12].replace("<", "&lt;")
+    assert [text for text in texts if start in text]
+    page = pio.to_html(figure, include_plotlyjs=False)  # Save HTML
+    assert "<script>window.hacked" not in page
+    assert "<img" not in page
+
+
+@pytest.fixture
+def mine(no_pause):
+    """A reader's own placement, with markup in its words."""
+    ln.PLACEMENTS["mine"] = ln.Placement(MARKUP, MARKUP, ln.PLACEMENTS["post"].layer, reference=MARKUP)
+    yield "mine"
+    del ln.PLACEMENTS["mine"]
+
+
+def pages_of(explorer) -> str:
+    """All HTML that an explorer shows: its status line, its table, and its twin without a kernel."""
+    explorer._toggle_table()
+    explorer.settle()
+    return explorer.status.value + explorer.shown.value + explorer._twin()
+
+
+def test_a_sentence_with_markup_is_shown_in_the_attention_explorer(no_pause):
+    """Oracle: Python's HTML parser on the table and the twin; the texts of the figure."""
+    explorer = AttentionExplorer(sentence=f"{WORD} b")
+    assert_shown(pages_of(explorer), WORD)
+    assert_drawn(explorer.figure, WORD)
+    explorer.set(sentence=MARKUP * 60)  # too long: the error is shown, not what was typed
+    assert "hacked" not in explorer.status.value
+
+
+def test_no_words_end_the_script_that_carries_a_picture(no_pause):
+    """Oracle: what browsers read in a script: its end tag, and "<!--<script", after which that tag does not end it."""
+    twin = AttentionExplorer(sentence="a<!--<script> </script> b")._twin()
+    carried = twin.partition('<script type="application/json">')[2].partition("</script>")[0]
+    assert "<" not in carried
+    assert "a<!--<script>" in json.loads(carried)["alt"]
+
+
+def test_a_placement_with_markup_in_its_words_is_shown_in_explorers(mine):
+    """Oracle: the texts of the figures, and Python's HTML parser on what stands around them."""
+    small = {"depth": 2, "width": 16, "heads": 1, "seeds": 1}
+    for explorer in (
+        PlacementExplorer(placement=mine),
+        GradientExplorer(placements=[mine, "pre"], **small),
+        SignalExplorer(placements=[mine], **small),
+    ):
+        page = pages_of(explorer)
+        assert_drawn(explorer.figure, MARKUP)
+        assert not [tag for tag, _ in Elements(page).found if tag in ("img", "a")]
+        assert "<script>window.hacked" not in page
+        if "pin" in explorer.buttons:
+            explorer.pin()
+            assert_drawn(explorer.figure, MARKUP)
+
+
+def test_names_of_runs_and_columns_are_shown_in_figures():
+    """Oracle: the texts of the figures, with markup wherever a table or a caller may put words."""
+    run = pd.DataFrame({"run": MARKUP, "placement": "post", "seed": 0, "step": [1, 2], "loss": [2.0, 1.0]})
+    run = run.assign(val_loss=run["loss"], lr=0.1)
+    spectrum = pd.DataFrame({"placement": MARKUP, "seed": 0, "x": [0.0, 1.0], "density": [1.0, 0.5]})
+    spectrum = spectrum.assign(lambda_min=0.0, lambda_max=1.0)
+    rows = pd.DataFrame({"placement": MARKUP, "value": [1.0, 2.0], "where": MARKUP, "seed": [0, 1]})
+    for figure in (
+        figures.training_curves(run, note=MARKUP),
+        figures.spectrum(spectrum, matrix=MARKUP, note=MARKUP),
+        figures.values_by_row(rows, row="where", what=MARKUP, note=MARKUP),
+        figures.layer_norm_before_after([1.0, 2.0], {MARKUP: [1.0, 2.0]}, note=MARKUP),
+        figures.attention_map(np.eye(2), [MARKUP, "b"], note=MARKUP),
+        figures.block_diagram(ln.Placement(MARKUP, MARKUP, ln.PLACEMENTS["pre"].layer, reference=MARKUP)),
+    ):
+        assert_drawn(figure, MARKUP)
+
+
+def pieces(widget) -> str:
+    """The HTML of all that stands in a widget."""
+    own = widget.value if type(widget).__name__ == "HTML" else ""
+    return own + "".join(pieces(child) for child in getattr(widget, "children", ()))
+
+
+@pytest.mark.parametrize("class_mode", [False, True], ids=["reader", "class"])
+def test_choices_guesses_and_votes_with_markup_are_shown(class_mode):
+    """Oracle: Python's HTML parser on the page and on its twin, before and after the guess."""
+    asked = lesson.Predict(
+        f"markup {class_mode}", "What?", choices=[MARKUP, "b"], reveal=lambda: MARKUP, class_mode=class_mode
+    )
+    for _ in range(1 + class_mode):
+        if class_mode:
+            asked._kind.counts[0].value = 3
+        else:
+            asked.control.value = MARKUP
+        asked.store()
+    assert asked.revealed
+    assert_shown(pieces(asked))
+    assert_shown(asked.static())
+
+
+def test_a_unit_an_error_and_a_result_with_markup_are_shown():
+    """Oracle: Python's HTML parser on the page; whatever is revealed that is no HTML of the author's."""
+    asked = lesson.Predict("markup unit", "How many?", value=(0, 1), unit=MARKUP, reveal=lambda: (MARKUP_OBJECT, 0.5))
+    asked.store()
+    assert_shown(pieces(asked))
+    assert_shown(asked.static())
+
+    def fails():
+        raise ValueError(MARKUP)
+
+    broken = lesson.Predict("markup error", "What?", choices=["a", "b"], reveal=fails)
+    broken.control.value = "a"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("LNTUTOR_STRICT", raising=False)
+        broken.store()
+    assert_shown(pieces(broken))
+
+
+class _Shouts:
+    def __repr__(self):
+        return MARKUP
+
+
+MARKUP_OBJECT = _Shouts()
+
+
+def test_answers_of_a_quiz_with_markup_are_shown():
+    """Oracle: Python's HTML parser on the page, with markup in all that is said of an answer."""
+    item = Item("k", "?", (Choice(MARKUP, MARKUP), Choice("b", MARKUP, MARKUP)), read=MARKUP)
+    for picked in (MARKUP, "b"):
+        quiz = lesson.Quiz([item], f"markup {picked[:1]}")
+        quiz.controls["k"].value = picked
+        quiz.store()
+        assert_shown(pieces(quiz))
+        assert_shown(quiz.static())
+
+
+def test_the_ledger_shows_markup_in_guesses_and_measurements(tmp_path, monkeypatch):
+    """Oracle: Python's HTML parser; words of the reader's own notes, and of a notes file that is somebody else's."""
+    monkeypatch.setenv(notes.HOME, str(tmp_path))
+    monkeypatch.setattr(notes.NOTES, "_session", {})
+    claims.record("attention.variance", MARKUP, verdict="open", spread=MARKUP, guess=MARKUP, size=MARKUP)
+    assert_shown(claims.show_ledger()._repr_html_())
+    stored = {"records": {"attention.variance": dict.fromkeys(("measured", "verdict", "spread", "guess"), MARKUP)}}
+    notes.path().write_text(json.dumps(stored))
+    monkeypatch.setattr(notes.NOTES, "_session", {})
+    assert_shown(claims.show_ledger()._repr_html_())
+
+
+def test_a_folder_of_notes_with_markup_in_its_name_is_shown(tmp_path, monkeypatch):
+    """Oracle: Python's HTML parser on the warning that names a file which could not be read."""
+    folder = tmp_path / "<img src=x onerror=window.hacked=1>"
+    folder.mkdir()
+    monkeypatch.setenv(notes.HOME, str(folder))
+    monkeypatch.setattr(notes, "NOTES", notes.Notes())
+    monkeypatch.setattr(lesson.page, "NOTES", notes.NOTES)
+    notes.path().write_text("no notes")
+    notes.NOTES.everywhere("guesses")
+    question = lesson.Predict("markup folder", "What?", choices=["a", "b"], reveal=lambda: "a")
+    assert_shown(pieces(question), folder.name)
+
+
+@pytest.mark.parametrize(
+    "answer", [MARKUP, lambda *args: MARKUP, type(MARKUP, (), {})()], ids=["words", "code", "thing"]
+)
+def test_what_is_said_of_an_answer_with_markup_is_words(answer):
+    """Oracle: Python's HTML parser finds no element but the frame and its paragraphs."""
+    for name in ("layer_norm", "why_decoder", "gradient_ratio"):
+        page = check(name, answer, seed=0)._repr_html_()
+        assert {tag for tag, _ in Elements(page).found} <= {"div", "b", "p"}
+
+
+def test_samples_of_a_text_with_markup_are_shown():
+    """Oracle: Python's HTML parser on the table of translations."""
+    from lntutor.explore import runs
+    from lntutor.training import Sample
+
+    table = pd.DataFrame({"step": [1], "val_loss": [1.0], "tokens_per_second": [1.0]})
+    samples = (Sample(MARKUP, MARKUP, MARKUP),)
+    made = ln.Run(ln.ModelConfig(), ln.TrainConfig(), "", "", table, table, "finished", 1.0, samples)
+    assert_shown(runs.results({MARKUP: made}))
+
+
+# Servers --------------------------------------------------------------------------------------------------------
+
+
+def test_no_setting_weakens_the_servers():
+    """Oracle: the names of Jupyter's settings that let other pages in, anywhere in code or configuration."""
+    weak = r"disable_check_xsrf|allow_origin|allow_credentials|xsrf_cookies|token\s*=\s*['\"]['\"]|ticated_access"
+    files = [*CODE, *(ROOT / "lntutor" / "jupyter").rglob("*.json"), ROOT / "Makefile", *NOTEBOOKS]
+    assert not [path.name for path in files if re.search(weak, path.read_text(encoding="utf-8"))]
+
+
+def test_jupyterlab_has_its_token_and_loopback_whatever_is_asked():
+    """Oracle: JupyterLab's own parser; the token is one that it makes anew."""
+    from jupyterlab.labapp import LabApp
+
+    for options in ({}, {"browser": False}, {"port": 9999}):
+        app = LabApp()
+        app.parse_command_line(lab.lab_arguments(lab.find_notebook(), **options))
+        assert app.config.ServerApp.ip == "127.0.0.1"
+        assert not {"token", "password", "allow_origin", "disable_check_xsrf"} & set(app.config.ServerApp)
+        assert "IdentityProvider" not in app.config
+
+
+def test_the_app_checks_where_a_request_comes_from(tmp_path):
+    """Oracle: the settings of the server that Voilà makes."""
+    app = serving.build(
+        tmp_path, "page", ip="127.0.0.1", port=8866, word="kotabemiru", lecture=False, kernels={"limit": 1}
+    )
+    try:
+        assert app.token == "kotabemiru"
+        settings = app.init_settings()
+        assert settings.get("xsrf_cookies", True)
+        assert not settings.get("disable_check_xsrf")
+        assert settings.get("allow_origin", "") in ("", None)
+    finally:
+        serving.App.clear_instance()

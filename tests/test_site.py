@@ -1,0 +1,241 @@
+"""The static site: what its pages are made of, and that nothing is half-written or lost."""
+
+import gzip
+import hashlib
+import re
+from pathlib import Path
+
+import nbformat
+import numpy as np
+import plotly.graph_objects as go
+import pytest
+from plotly.offline import get_plotlyjs_version
+
+import lntutor as ln
+from lntutor import gallery, lessons, live, site
+from lntutor.__main__ import main
+from lntutor.site import explorer, grid, pages
+
+VENDOR = Path(site.__file__).parent / "vendor"
+HASHES = {  # of what was published, unpacked
+    "plotly-basic.min.js.gz": "99784e3abfb07b142a15e521a439e6d9addceadb3f79553fd24c72774f0649ba",
+    "temml.min.js.gz": "1ab19148afe0dbc836b7a74f344071b3f3a70a7a8259ae4049e76894fcdf8d95",
+    "stix-two-math.woff2": "8b2a6834cfe1f4e0f3724ffa59fe92000013fc5a4c41e6a3f438006c26c60f0d",
+}
+SMALL = {"placements": ("post", "pre"), "widths": (32,), "depths": (1, 2)}
+
+
+# Files of others -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", HASHES)
+def test_files_of_others_are_as_they_were_published(name):
+    """Oracle: SHA-256 of the files in the packages that vendor/README.md names."""
+    content = (VENDOR / name).read_bytes()
+    content = gzip.decompress(content) if name.endswith(".gz") else content
+    assert hashlib.sha256(content).hexdigest() == HASHES[name]
+
+
+def test_the_small_plotly_is_the_version_of_the_large_one():
+    """Oracle: the version that the plotly package says it carries."""
+    head = gzip.decompress((VENDOR / "plotly-basic.min.js.gz").read_bytes())[:200].decode()
+    assert f"v{get_plotlyjs_version()}" in head
+
+
+# The grid ------------------------------------------------------------------------------------------------------
+
+
+def test_a_cell_has_what_the_measurement_says():
+    """Oracle: pandas on the table of gradient_norms, and predict's own table."""
+    cfg = ln.ModelConfig("post", depth=2, width=32, ffn=128)
+    got = grid.table("post", 32, 2).set_index(["side", "layer", "block", "parameter"])
+    measured = ln.gradient_norms(cfg, seeds=range(3)).groupby(["side", "layer", "block", "parameter"])["value"]
+    for name, wanted in {"mean": measured.mean(), "low": measured.min(), "high": measured.max()}.items():
+        np.testing.assert_allclose(got[name], wanted.reindex(got.index), rtol=1e-12)
+    theory = ln.predict(cfg, "gradient").set_index(["side", "layer", "block", "parameter"])["value"]
+    np.testing.assert_allclose(got["theory"], theory.reindex(got.index), rtol=1e-12)
+
+
+def test_numbers_are_kept_to_a_thousandth_and_what_is_beyond_is_left_out():
+    """Oracle: the logarithm's steps, written out."""
+    values = np.array([1.0, 3.3e-11, 7.7e11, np.nan, 1e13, 1e-13, np.inf])
+    low, high = np.frombuffer(grid.pack(values), "u1").reshape(2, -1).astype(float)
+    steps = low + 256 * high
+    read = 10 ** (-12 + (steps - 1) / 65534 * 24)
+    np.testing.assert_allclose(read[:3], values[:3], rtol=1e-3)
+    assert not steps[3:].any()
+
+
+def test_the_whole_grid_makes_a_page_under_two_megabytes():
+    """Oracle: the size of a page over a part of the grid, which is packed less well, and how many numbers all have."""
+    part = {"placements": ("post", "pre", "peri"), "widths": (32, 64), "depths": (1, 2, 3, 4, 6, 8, 12)}
+    small, large = (len(explorer.page(**one).encode()) for one in (SMALL, part))
+    count = {"small": 2 * 3, "large": 3 * 2 * sum(part["depths"]), "all": 16 * len(grid.WIDTHS) * sum(grid.DEPTHS)}
+    each = (large - small) / (count["large"] - count["small"])
+    assert small + each * count["all"] < 2_000_000
+
+
+def test_the_explorer_page_says_that_it_is_a_fixed_grid_and_needs_nothing_else():
+    """Oracle: its words; no address of another file, no placeholder left."""
+    html = explorer.page(**SMALL)
+    assert "This page is a fixed grid." in html
+    assert "depths 1, 2, the widths 32 and 2 placements" in html
+    assert not re.search(r"<!--[A-Z]+-->", html)
+    assert not re.search(r"<(?:script|img|link|iframe)[^>]+(?:src|href)=", html)
+
+
+# Pages ---------------------------------------------------------------------------------------------------------
+
+
+def test_maths_links_folds_and_tables_of_a_cell_become_a_page():
+    """Oracle: HTML written by hand."""
+    text = (
+        "# A $q_l < 1$ title\n\nSee [the next](02_layer_norm.ipynb#part), [numbers](../data/x.txt) and $\\|x\\|^2$."
+        "\n\n$$\na & b\n$$\n\n"
+        "<details><summary>Hint</summary>\n\nTry **this**.\n\n</details>\n\n| a | b |\n|---|---|\n| 1 | `x` |\n"
+    )
+    html = pages.markdown(text, {"02_layer_norm.ipynb": "02_layer_norm.html"})
+    assert '<a href="02_layer_norm.html#part">the next</a>' in html
+    assert "</a>, numbers and" in html  # a file that the site has not
+    assert '<span class="math">\\|x\\|^2</span>' in html
+    assert '<span class="math">q_l &lt; 1</span>' in html
+    assert '<div class="math" data-display>a &amp; b</div>' in html
+    assert "<strong>this</strong>" in html
+    assert '<div class="output" tabindex="0"><table>' in html
+
+
+def test_outputs_are_shown_and_markup_in_text_is_not_run():
+    """Oracle: what each kind of output looks like."""
+    cell = nbformat.v4.new_code_cell("print(1 < 2)")
+    cell.outputs = [
+        nbformat.v4.new_output("stream", name="stdout", text="\x1b[31m<b>red</b>\x1b[0m\n"),
+        nbformat.v4.new_output("execute_result", data={"text/html": "<p>kept</p>", "text/plain": "no"}),
+        nbformat.v4.new_output("execute_result", data={"text/plain": "x < y"}),
+    ]
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_markdown_cell("# T\n\n## Part <one>"), cell])
+    html = pages.notebook_page(notebook, {}, [("All", "index.html")])
+    assert "&lt;b&gt;red&lt;/b&gt;" in html
+    assert "\x1b" not in html
+    assert "<p>kept</p>" in html
+    assert "x &lt; y" in html
+    assert '<details class="code"><summary>Code</summary>' in html
+    assert "<title>T · lntutor</title>" in html
+
+
+def test_an_explorer_that_waits_for_run_is_shown_as_it_looks_after_run():
+    """Oracle: the picture on its tile, in place of a plot with nothing in it; one with curves stays."""
+    cells = []
+    for data in ([], [{"type": "scatter", "x": [1], "y": [2]}]):
+        cell = nbformat.v4.new_code_cell("TrainingExplorer()")
+        html = live.static_twin(go.Figure(data), "Press Run")
+        cell.outputs = [nbformat.v4.new_output("execute_result", data={"text/html": html})]
+        cells.append(cell)
+    html = pages.notebook_page(nbformat.v4.new_notebook(cells=cells), {}, [])
+    tile = next(tile for tile in gallery.EXPLORERS if tile.key == "TrainingExplorer")
+    assert html.count(f'<img src="{tile.picture}"') == 1
+    assert html.count("lntutor-static") == 1
+
+
+def test_two_headings_of_one_name_have_two_addresses():
+    """Oracle: GitHub's way of naming headings."""
+    html = pages.page("<h1>A</h1><h2>What if?</h2><h2>What if?</h2><h2>ε, and δ</h2>", [])
+    assert re.findall(r'<h2 id="([^"]+)"', html) == ["what-if", "what-if-2", "ε-and-δ"]
+    assert html.count('href="#what-if') == 2
+
+
+def test_the_gallery_has_a_tile_for_every_explorer_and_every_notebook():
+    """Oracle: the explorers that can be imported and the notebooks that are there."""
+    from lntutor import explore
+
+    assert {tile.key for tile in gallery.EXPLORERS} == set(explore.__all__)
+    assert [tile.key for tile in gallery.NOTEBOOKS] == [path.stem for path in sorted(lessons.FOLDER.glob("*.ipynb"))]
+
+
+def test_the_start_page_links_to_what_is_there():
+    """Oracle: the list of pages given."""
+    html = site.start_page(["gradients.html", "04_mean_field.html", "ledger.html"])
+    assert set(re.findall(r'href="([^"]+)"', html)) == {"gradients.html", "04_mean_field.html", "ledger.html"}
+
+
+# Building ------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def course(monkeypatch, tmp_path) -> Path:
+    """A course of one small lesson, with a cache of its own."""
+    folder = tmp_path / "notebooks"
+    folder.mkdir()
+    monkeypatch.setattr(lessons, "FOLDER", folder)
+    monkeypatch.setenv("LNTUTOR_CACHE", str(tmp_path / "cache"))
+    write(folder, "print('ran')")
+    return folder
+
+
+def write(folder: Path, *cells: str) -> None:
+    parts = [nbformat.v4.new_markdown_cell("# Start here"), *map(nbformat.v4.new_code_cell, cells)]
+    nbformat.write(nbformat.v4.new_notebook(cells=parts), folder / "00_start_here.ipynb")
+
+
+def test_a_site_is_put_in_place_whole_and_replaces_the_one_before(course, tmp_path):
+    """Oracle: the files that are there after two builds."""
+    out = tmp_path / "out" / "site"
+    names = site.build(out, grid=SMALL)
+    assert {"index.html", "00_start_here.html", "gradients.html", "ledger.html"} <= set(names)
+    assert "ran" in (out / "00_start_here.html").read_text(encoding="utf-8")
+    for name in names:
+        text = (out / name).read_text(encoding="utf-8")
+        for address in re.findall(r'(?:src|href)="((?!https?:|data:|#|mailto:)[^"#]+)', text):
+            known = (out / address).exists() or address.endswith(".html")  # this course has one lesson of ten
+            assert known, f"{name}: {address}"
+    (out / "stale.html").write_text("old")
+    write(course, "print('ran anew')")
+    site.build(out, grid=SMALL)
+    assert "ran anew" in (out / "00_start_here.html").read_text(encoding="utf-8")
+    assert not (out / "stale.html").exists()
+    assert [path.name for path in out.parent.iterdir()] == ["site"]
+
+
+def test_a_lesson_runs_again_only_after_a_change(course, monkeypatch):
+    """Oracle: how often a kernel is asked for."""
+    runs, execute = [], lessons.execute
+    monkeypatch.setattr(lessons, "execute", lambda path, env: runs.append(path) or execute(path, env))
+    path = course / "00_start_here.ipynb"
+    first, second = lessons.revealed(path), lessons.revealed(path)
+    assert first.cells[1].outputs[0].text == second.cells[1].outputs[0].text == "ran\n"
+    assert len(runs) == 1
+    write(course, "print('other')")
+    lessons.revealed(path)
+    assert len(runs) == 2
+
+
+def test_a_lesson_that_fails_leaves_the_site_as_it_was(course, tmp_path, capsys, monkeypatch):
+    """Oracle: the files from before, and a sentence that names the cell."""
+    monkeypatch.setattr(explorer, "page", lambda links, **part: "<h1>Grid</h1>")
+    out = tmp_path / "site"
+    assert main(["site", "--out", str(out)]) == 0
+    before = {path.name: path.read_bytes() for path in out.iterdir() if path.is_file()}
+    write(course, "1 / 0")
+    assert main(["site", "--out", str(out)]) == 2
+    said = capsys.readouterr().err
+    assert "00_start_here failed in code cell 1" in said
+    assert "No page was written" in said
+    assert before == {path.name: path.read_bytes() for path in out.iterdir() if path.is_file()}
+
+
+def test_a_folder_of_somebody_else_is_not_touched(course, tmp_path, capsys):
+    """Oracle: the file that was there, and a sentence that says what to do."""
+    out = tmp_path / "thesis"
+    out.mkdir()
+    (out / "chapter.txt").write_text("mine")
+    assert main(["site", "--out", str(out)]) == 2
+    assert "did not make" in capsys.readouterr().err
+    assert [path.name for path in out.iterdir()] == ["chapter.txt"]
+    assert main(["site", "--out", str(out / "chapter.txt")]) == 2
+    assert "must be a folder" in capsys.readouterr().err
+
+
+def test_a_number_that_no_notebook_has_is_refused(course, tmp_path, capsys):
+    """Oracle: a sentence with what there is."""
+    assert main(["site", "77", "--out", str(tmp_path / "site")]) == 2
+    assert "there is no notebook '77'; there are 00" in capsys.readouterr().err
+    assert not (tmp_path / "site").exists()
