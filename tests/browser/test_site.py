@@ -66,6 +66,11 @@ def address(folder: Path, name: str, view: str = "") -> str:
     return (folder / name).as_uri() + view
 
 
+def open_folds(page: Page) -> None:
+    """Show what is folded: a figure in there is drawn when it comes into view."""
+    page.evaluate("document.querySelectorAll('details').forEach(one => one.open = true)")
+
+
 def violations(page: Page) -> list[tuple[str, str]]:
     """What axe-core finds that keeps somebody out; (rule, first place)."""
     inside = {"exclude": [".main-svg"]}  # the parts of a picture, hidden from readers; thousands of them
@@ -83,7 +88,7 @@ def test_a_lesson_reads_as_a_page(page: Page, folder: Path, path: Path):
     html = site.lesson_page(path.stem, lessons.revealed(path))
     (folder / f"{path.stem}.html").write_text(html, encoding="utf-8")
     page.goto(address(folder, f"{path.stem}.html"))
-    page.evaluate("document.querySelectorAll('details').forEach(one => one.open = true)")
+    open_folds(page)
     figures = page.locator("figure.lntutor-static")
     assert figures.count() == html.count('<figure class="lntutor-static"') >= 3
     for i in range(figures.count()):
@@ -115,6 +120,7 @@ def test_a_lesson_can_be_enlarged_and_keeps_still(page: Page, folder: Path):
     page.emulate_media(reduced_motion="reduce")
     page.set_viewport_size({"width": 640, "height": 450})
     page.goto(address(folder, "enlarged.html"))
+    open_folds(page)
     page.locator("figure.lntutor-static").first.scroll_into_view_if_needed()
     page.locator("figure.lntutor-static .main-svg").first.wait_for(timeout=30 * SECONDS)
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
