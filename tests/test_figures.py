@@ -769,6 +769,19 @@ def test_a_new_placement_has_a_stable_style_unlike_the_built_in_ones():
     assert len({tuple(s.values()) for s in new}) >= 18
 
 
+def test_placements_of_a_reader_have_markers_of_their_own_and_keep_them(monkeypatch):
+    """Oracle: eight names whose hash asks for one and the same marker; the first ones look as they did when alone."""
+    names = (f"mine_{i}" for i in range(1000))
+    alike = [name for name in names if figures.placement_style(name)["symbol"] == "bowtie"][:9]
+    seen = []
+    for name in alike:
+        monkeypatch.setitem(PLACEMENTS, name, PLACEMENTS["post"])
+        seen.append(figures.placement_style(name))
+        assert [figures.placement_style(other) for other in alike[: len(seen)]] == seen
+    assert len({style["symbol"] for style in seen[:8]}) == 8
+    assert seen[8]["symbol"] == "bowtie"  # there are no more
+
+
 def test_every_figure_says_in_words_what_its_title_says():
     """Oracle: the title, without markup, is in the text alternative, with the kind of plot before it."""
     for fig in every_figure(lecture=False):

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from html import escape, unescape
+from itertools import takewhile
 from textwrap import wrap
 from zlib import crc32
 
@@ -130,18 +131,32 @@ TEMPLATE, LECTURE_TEMPLATE = _template(NORMAL), _template(LECTURE)
 
 
 def placement_style(key: str) -> dict[str, str]:
-    """Colour, dash and marker of a placement; one that is not built in gets its own from its name, always the same."""
+    """Colour, dash and marker of a placement; one that is not built in gets its own from its name.
+
+    Those in PLACEMENTS have markers of their own while there are any left, the one that was there first keeps its own.
+    """
     if not isinstance(key, str):
         raise ValueError(f"key must be the name of a placement, got {key!r}")
     if key in STYLES:
         colour, dash, symbol = STYLES[key]
-    else:
-        number, parts = crc32(key.encode(errors="backslashreplace")), []
-        for choices in (NEW_COLOURS, NEW_SYMBOLS, NEW_DASHES):
-            number, i = divmod(number, len(choices))
-            parts.append(choices[i])
-        colour, symbol, dash = parts
-    return {"color": colour, "dash": dash, "symbol": symbol}
+        return {"color": colour, "dash": dash, "symbol": symbol}
+    taken: set[str] = set()
+    for other in takewhile(lambda other: other != key, PLACEMENTS if key in PLACEMENTS else ()):
+        if other not in STYLES:
+            taken.add(_new_style(other, taken)["symbol"])
+    return _new_style(key, taken)
+
+
+def _new_style(key: str, taken: set[str]) -> dict[str, str]:
+    """A style by a hash of the name, and the next free marker where that one is taken."""
+    number, parts = crc32(key.encode(errors="backslashreplace")), []
+    for choices in (NEW_COLOURS, NEW_SYMBOLS, NEW_DASHES):
+        number, i = divmod(number, len(choices))
+        parts.append(choices[i])
+    colour, symbol, dash = parts
+    first = NEW_SYMBOLS.index(symbol)
+    free = (one for one in NEW_SYMBOLS[first:] + NEW_SYMBOLS[:first] if one not in taken)
+    return {"color": colour, "dash": dash, "symbol": next(free, symbol)}
 
 
 def placement_label(key: str) -> str:
