@@ -29,7 +29,9 @@ except ImportError as error:
 HEIGHT = 420  # pixels, where neither the caller nor the figure says
 KERNEL = uuid.uuid4().hex  # tells the kernels apart that one page talks to
 PAUSE = 5.0  # seconds in which a page is not sent the library twice, however often it asks
-GONE = "The kernel that drew this is gone. Run the cell again: until then, controls change nothing."  # restarted, say
+GONE = (  # restarted, say, or out of memory
+    "The kernel that drew this is gone: controls change nothing. Run the cell again, or load a page without code again."
+)
 SERVED: dict[str, float] = {}  # page → when it was last sent the library
 DRAW_STATIC = """
     for (const figure of window.Plotly ? document.querySelectorAll("figure.lntutor-static:not([data-drawn])") : []) {

@@ -145,6 +145,14 @@ class Door(JupyterHandler):
         self.write((TEMPLATES / "door.html").read_text(encoding="utf-8"))
 
 
+class Here(JupyterHandler):
+    """Tells an open page that there is still somebody to draw it."""
+
+    @allow_unauthenticated
+    def get(self):
+        self.set_status(204)
+
+
 class Plotly(JupyterHandler):
     """plotly.js as a module, so that a page loads it while its kernel computes, and keeps it for the next page."""
 
@@ -192,6 +200,7 @@ class App(Voila):
         return [
             ("/", Start, {"html": self.start_page}),
             ("/login", Door),
+            ("/here", Here),
             (r"/plotly-[\d.]+\.js", Plotly),
             (r"/([a-z]+)", tornado.web.RedirectHandler, {"url": "/?token={0}", "permanent": False}),
             (r"/voila/api/shutdown/(.*)", Leave),

@@ -34,6 +34,7 @@
 | | test_training::test_an_interrupt_while_translating_keeps_the_run |
 | | test_explore_training::test_an_interrupt_while_waiting_stops_the_training |
 | a kernel restarted with the page open | browser/test_faults::test_a_kernel_restarted_under_an_open_page |
+| a kernel or server that dies | browser/test_faults::test_a_page_of_the_app_loses_its_kernel_and_its_server |
 | a page closed and opened again in mid-run | browser/test_faults::test_a_page_left_in_mid_run_and_a_second_browser |
 | two browsers on one kernel | browser/test_faults::test_a_page_left_in_mid_run_and_a_second_browser |
 """

@@ -1,10 +1,12 @@
-"""A kernel that restarts under an open page, a page that is left in mid-run, and two browsers on one kernel."""
+"""A kernel that restarts or dies under an open page, a server that ends, a page left in mid-run, two browsers."""
 
 import json
 from pathlib import Path
 
+import psutil
+
 from lntutor.live import GONE
-from tests.browser.jupyter import SECONDS, Notebook, new_notebook
+from tests.browser.jupyter import SECONDS, Notebook, app_server, new_notebook
 from tests.browser.test_explore import cells, expected, focus, wait_for_curve
 from tests.browser.test_live import plot_value, wait_for_plot
 from tests.browser.test_training import SETUP, button, wait_for_words
@@ -51,6 +53,31 @@ def test_a_kernel_restarted_under_an_open_page(in_lab):
     wait_for_curve(notebook, expected(7))
     assert not notebook.errors()
     notebook.screenshot("faults_run_again")
+
+
+def test_a_page_of_the_app_loses_its_kernel_and_its_server(notebook, tmp_path):
+    """Oracle: the sentence over the picture; a page loaded again answers; the sentence at the top of it."""
+    page, lost = notebook.page, notebook.page.locator(".lntutor-lost")
+    with app_server(tmp_path) as server:
+        page.goto(f"{server.url}voila/render/GradientExplorer.ipynb", timeout=120 * SECONDS)
+        wait_for_curve(notebook, expected(6))
+        assert over_the_plot(notebook) == "none"
+        kernel = page.evaluate("JSON.parse(document.querySelector('#jupyter-config-data').textContent).kernelId")
+        for process in psutil.Process(server.pid).children(recursive=True):
+            if kernel in " ".join(process.cmdline()):
+                process.kill()
+        page.locator(".jupyter-widgets-disconnected").first.wait_for(timeout=60 * SECONDS)
+        assert GONE in over_the_plot(notebook)
+        page.reload()
+        wait_for_curve(notebook, expected(6))
+        focus(notebook, 0)
+        page.keyboard.press("ArrowRight")
+        wait_for_curve(notebook, expected(7))
+        assert not lost.is_visible()
+        assert not notebook.complaints
+    lost.filter(has_text="does not answer").wait_for(timeout=60 * SECONDS)
+    notebook.screenshot("faults_server_ended")
+    notebook.complaints.clear()  # refused connections, which are the fault
 
 
 def wait_for_state(notebook: Notebook, path: Path, depth: int) -> None:
