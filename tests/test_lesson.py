@@ -155,7 +155,7 @@ def test_skip_shows_the_measurement_without_a_guess():
     predict = choice()
     predict.control.value = "it stays"
     predict.buttons["skip"].click()
-    assert "You gave no guess; measured: <b>it falls</b>." in shown(predict)
+    assert "Measured: <b>it falls</b>." in shown(predict)
     assert "your guess" not in shown(predict)
     assert lesson.guess_of("growth") is None
 
@@ -379,7 +379,7 @@ def test_the_environment_reveals_everything(monkeypatch, value, revealed):
     monkeypatch.setenv("LNTUTOR_REVEAL", value)
     predict = choice()
     assert predict.revealed is revealed
-    assert ("measured: <b>it falls</b>" in shown(predict)) is revealed
+    assert ("Measured: <b>it falls</b>" in shown(predict)) is revealed
     assert (seen_buttons(predict) == []) is revealed
 
 

@@ -124,7 +124,7 @@ class Votes(Choices):
             count.value = 0
 
     def together(self, guess: Any, measured: Any) -> Iterator[Any]:
-        yield f"<p>Measured: <b>{escape(measured)}</b>.</p>" if measured is not None else _sentence(None, None)
+        yield _sentence(None, measured)
         if guess:
             yield votes(self.choices, guess, measured)
 
@@ -256,9 +256,10 @@ def _is_number(value: Any) -> bool:
 
 def _sentence(guess: str | None, measured: str | None) -> str:
     """ "You guessed …; measured: …", or what of it is known."""
-    said = "You gave no guess" if guess is None else f"You guessed <b>{escape(guess)}</b>"
-    found = ". Compare it with what is shown." if guess is not None else "."
-    return f"<p>{said}{found if measured is None else f'; measured: <b>{escape(measured)}</b>.'}</p>"
+    if guess is None:
+        return "" if measured is None else f"<p>Measured: <b>{escape(measured)}</b>.</p>"
+    after = ". Compare it with what is shown." if measured is None else f"; measured: <b>{escape(measured)}</b>."
+    return f"<p>You guessed <b>{escape(guess)}</b>{after}</p>"
 
 
 def kind_of(choices, value, curve, log: bool, unit: str, class_mode: bool) -> Choices:
