@@ -389,10 +389,10 @@ def test_the_switch_reveals_what_is_on_the_page_and_covers_it_again():
     guessed.control.value = "it grows"
     guessed.store()
     lesson.reveal_all(True)
-    assert "measured: <b>it falls</b>" in shown(new)
+    assert "Measured: <b>it falls</b>" in shown(new)
     assert old._reveal.calls == 0
     lesson.reveal_all(False)
-    assert "measured" not in shown(new)
+    assert "easured" not in shown(new)
     assert "You guessed <b>it grows</b>" in shown(guessed)
 
 
