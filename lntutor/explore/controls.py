@@ -75,7 +75,7 @@ def placement_picker(value: tuple[str, ...]) -> w.SelectMultiple:
     """Any set of placements, those that the reader has added included."""
     picker = w.SelectMultiple(options=placement_options(), value=value, rows=4)
     picker.add_class("lntutor-placements")
-    return named(picker, "LN position", "One or several: hold Ctrl (or Shift and the arrow keys)")
+    return named(picker, "LN position", "One or several: hold Ctrl, on a Mac Cmd (or Shift and the arrow keys)")
 
 
 def model_controls() -> dict[str, w.ValueWidget]:
