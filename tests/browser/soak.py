@@ -92,8 +92,9 @@ class PageDriver:
             at.locator("select").select_option(index=[values.index(one) for one in chosen])
         elif isinstance(control, w.Text):
             at.locator("input").fill(value)
-        elif isinstance(control, w.Checkbox):
-            at.locator("input").set_checked(value)
+        elif isinstance(control, w.Checkbox):  # not `set_checked`: a Reset under way may set it back for a moment
+            if at.locator("input").is_checked() != value:
+                at.locator("input").click()
         elif isinstance(control, w.ToggleButton):
             if at.evaluate("el => el.classList.contains('mod-active')") != value:
                 at.click()
