@@ -1,5 +1,6 @@
 """Explorers in process: every control through its whole range; the picture is the measurement called directly."""
 
+import platform
 import subprocess
 import sys
 import threading
@@ -331,6 +332,28 @@ def test_a_move_elsewhere_while_looking_ahead_is_drawn_and_a_mistake_ahead_is_si
     monkeypatch.setattr(e, "measure", lambda state, quick: 1 / 0)
     e.look_ahead()
     assert e.error is None
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="another C library gives back by itself, or never")
+def test_memory_that_a_large_model_took_is_given_back_when_the_hand_rests():
+    """Oracle: the operating system's count of this process's memory; 400 MB are let go, below one piece that stays."""
+    code = """
+import time
+import psutil
+from lntutor.explore import PlacementExplorer, base
+
+explorer = PlacementExplorer()
+time.sleep(base.PAUSE + 0.5)
+pieces = [bytearray(100_000) for _ in range(4000)]
+last = bytearray(100_000)
+del pieces
+before = psutil.Process().memory_info().rss
+explorer.controls["placement"].value = "pre"
+time.sleep(base.PAUSE + 1)
+print((before - psutil.Process().memory_info().rss) / 2**20)
+"""
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert float(told) > 300
 
 
 def test_only_so_many_states_are_remembered(monkeypatch):

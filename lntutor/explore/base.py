@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import ctypes
 import html
 import os
 import threading
@@ -10,6 +11,7 @@ import time
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, ClassVar
 
 import ipywidgets as w
@@ -43,6 +45,12 @@ def _end_all() -> None:
     _ENDING.set()
     for explorer in list(_ALL):
         explorer.end()
+
+
+def give_back() -> None:
+    """Hand memory that is free back to the system: glibc keeps hundreds of MB that a large model took. Some ms."""
+    with suppress(AttributeError, OSError, TypeError):  # another C library has no such function
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 class Moved(Exception):
@@ -213,6 +221,11 @@ class Explorer(w.VBox):
         self._dirty.set()
         self._work()
 
+    def _pause(self) -> None:
+        """What happens when the hand rests."""
+        self.settle()
+        give_back()
+
     def look_ahead(self) -> None:
         """Measure the next step of the slider that moves, while the hand is on its way there."""
         if not self._next or self._took > QUICK or not self._lock.acquire(blocking=False):
@@ -255,7 +268,7 @@ class Explorer(w.VBox):
         self._cancel_timers()
         if self._closed or _ENDING.is_set():
             return
-        timers = [threading.Timer(SOON, self.look_ahead), threading.Timer(PAUSE, self.settle)]
+        timers = [threading.Timer(SOON, self.look_ahead), threading.Timer(PAUSE, self._pause)]
         self._timers = [timer for timer in self._timers if timer.is_alive()] + timers
         for timer in timers:
             timer.daemon = True

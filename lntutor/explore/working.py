@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import ipywidgets as w
 
 from lntutor.explore import controls as c
-from lntutor.explore.base import LAST, Explorer, scrolled
+from lntutor.explore.base import LAST, Explorer, give_back, scrolled
 from lntutor.explore.runs import duration
 
 REDRAW = 0.22  # seconds between two pictures of work under way
@@ -176,6 +176,7 @@ class WorkingExplorer(Explorer):
         self._live, self._progress, self._queue, self._busy = None, None, [], False
         _UNDER_WAY.discard(self)
         self.refresh()
+        give_back()
 
     def _take_turn(self) -> bool:
         """Wait until no other explorer works; False where Stop comes first."""
