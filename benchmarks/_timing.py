@@ -8,10 +8,13 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
 import torch
+
+from lntutor.browser import find_browser
 
 
 def medians(*functions: Callable, rounds: int = 4, calls: int = 5) -> list[float]:
@@ -68,6 +71,17 @@ def machine() -> str:
     return (
         f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}, torch {torch.__version__}"
     )
+
+
+def browser_program() -> str | None:
+    """The browser to drive; None where something is missing, and a line says what."""
+    if missing := [name for name in ("playwright", "nbformat") if find_spec(name) is None]:
+        print(f"left out: no {missing[0]}. `pip install -r requirements-dev.txt` brings what drives a browser.")
+        return None
+    program = find_browser()
+    if program is None:
+        print("left out: no Chromium or Chrome found; install one or set LNTUTOR_BROWSER.")
+    return program
 
 
 def show(rows: list[tuple], header: tuple[str, ...]) -> None:

@@ -17,9 +17,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 import numpy as np
 import psutil
 
-from benchmarks._timing import machine, show
+from benchmarks._timing import browser_program, machine, show
 from lntutor import app, gallery
-from lntutor.browser import find_browser
 
 ROUNDS = 4
 TILE = gallery.EXPLORERS[0]
@@ -104,17 +103,13 @@ def report(times: dict[str, list[float]], memory: dict[str, list[float]]) -> Non
 def main() -> None:
     """Start the servers and the browser, measure, print."""
     print(machine())
-    try:
-        import nbformat
-
-        from tests.browser.jupyter import chromium
-    except ImportError as error:
-        print(f"left out: {error}. `pip install -r requirements-dev.txt` brings what drives a browser.")
-        return
-    program = find_browser()
+    program = browser_program()
     if program is None:
-        print("left out: no Chromium or Chrome found; install one or set LNTUTOR_BROWSER.")
         return
+    import nbformat
+
+    from tests.browser.jupyter import chromium
+
     times, memory = {row: [] for row in ROWS}, {}
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
         notebook = Path(folder, "notebooks", f"{TILE.key}.ipynb")

@@ -16,8 +16,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import numpy as np
 
-from benchmarks._timing import machine, show
-from lntutor.browser import find_browser
+from benchmarks._timing import browser_program, machine, show
 
 ROUNDS, KEYS = 6, 10
 SETUP = """\
@@ -188,15 +187,11 @@ def report(times: dict[str, list[float]], sizes: dict[str, int]) -> None:
 def main() -> None:
     """Start JupyterLab and the browser, measure, print; the last line is FigureWidget's median over ours."""
     print(machine())
-    try:
-        from tests.browser.jupyter import chromium, jupyterlab, scratch_command
-    except ImportError as error:
-        print(f"left out: {error}. `pip install -r requirements-dev.txt` brings what drives a browser.")
-        return
-    program = find_browser()
+    program = browser_program()
     if program is None:
-        print("left out: no Chromium or Chrome found; install one or set LNTUTOR_BROWSER.")
         return
+    from tests.browser.jupyter import chromium, jupyterlab, scratch_command
+
     with tempfile.TemporaryDirectory() as folder:
         home, root = Path(folder, "home"), Path(folder, "notebooks")
         home.mkdir()
