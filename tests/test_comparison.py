@@ -50,6 +50,7 @@ def test_cases_are_trained_with_every_seed_and_remembered(corpus, monkeypatch):
     assert all(same(a, b) for name in first for a, b in zip(first[name], again[name], strict=True))
 
 
+@pytest.mark.notebook  # as long as one
 def test_processes_give_what_one_process_gives(corpus):
     """Oracle: the same runs, one after the other."""
     alone = compare(cases(), corpus, seeds=[1], pairs=4, keep=False, jobs=1, progress=False)

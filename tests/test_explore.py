@@ -527,6 +527,7 @@ def test_every_control_has_a_name_a_tooltip_and_at_most_five_stand_above_the_fol
         assert np.all([button.tooltip for button in e.buttons.values()])
 
 
+@pytest.mark.notebook  # as long as one
 def test_python_ends_in_peace_while_explorers_compute():
     """Oracle: the exit code of a process; torch aborts one that cuts off a thread of its own."""
     code = """

@@ -20,7 +20,9 @@ def test_the_diagram_follows_the_placement_and_the_stack(place):
     """Oracle: figures.block_diagram called directly; formula, reference and year of the dict stand in it."""
     e, (stack, side) = PlacementExplorer(), PLACES[place]
     e.controls["place"].value = place
-    for key, placement in ln.PLACEMENTS.items():
+    some = ("post", "pre", "b2t", "hybrid")  # a stack on its own has the same layers
+    for key in ln.PLACEMENTS if stack == "encoder-decoder" else some:
+        placement = ln.PLACEMENTS[key]
         e.controls["placement"].value = key
         assert e.error is None
         assert e.figure.to_json() == figures.block_diagram(key, stack=stack, side=side).to_json()

@@ -197,6 +197,7 @@ def test_nothing_writes_but_those_that_are_known_to_leave_whole_files(tmp_path):
 
 
 @pytest.mark.skipif(os.name == "nt", reason="forks, and limits the size of files")
+@pytest.mark.notebook  # as long as one
 def test_every_write_that_is_cut_short_leaves_a_whole_file(tmp_path):
     """Oracle: what is read back after SIGKILL before each of its calls and in the middle of a file, a disk that is full
     there, and one that is read-only from there on: the old version or the new one; then the next call's; no litter.

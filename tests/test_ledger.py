@@ -145,6 +145,7 @@ def test_a_notebook_that_is_not_here_or_has_no_claims_is_refused(course, number,
 
 
 @pytest.mark.skipif(os.name == "nt", reason="sends a signal to one process")
+@pytest.mark.notebook  # as long as one
 def test_an_interrupt_keeps_what_has_ended_and_leaves_no_kernel_behind(course):
     """Oracle: a process of its own that is interrupted in its second notebook; exit code 130."""
     mark = course.parent / "mark"

@@ -224,6 +224,7 @@ def example_under(heading: str, before: str = "") -> tuple[str, str]:
     return blocks[2], subprocess.run(command, cwd=ROOT, encoding="utf-8", capture_output=True, check=True).stdout
 
 
+@pytest.mark.notebook  # as long as one
 def test_the_training_example_in_the_readme_ends_as_it_says():
     """Oracle: running it; at this rate another processor's round-off grows, so a loss agrees to 0.4 nats where the
     model trains, and where it fails it has to fail.
