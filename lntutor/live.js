@@ -225,6 +225,15 @@ function fitLegend(data, layout, width, type, within) {
   return (rows(width - 20) - rows(LEGEND)) * type * 1.45 + lines.reduce((sum, more) => sum + more, 0)
 }
 
+// How many pixels the panels lack for the names of their upright axes, which are as long as their words.
+function lacking(plot) {
+  const lacks = Object.values(plot._fullLayout._plots ?? {}).map(({ yaxis }) => {
+    const name = plot.querySelector(`.${yaxis._id}title`)
+    return name ? name.getBoundingClientRect().height - yaxis._length : 0
+  })
+  return Math.max(0, ...lacks.map(Math.ceil))
+}
+
 function save(address, name) {
   const link = document.createElement("a")
   link.href = address
@@ -257,6 +266,17 @@ function render({ model, el, signal }) {
     wait.textContent = alt
   }
 
+  // The picture at this width, so many pixels higher than it asks for.
+  const paint = async (width, more) => {
+    const { data, layout, height: given } = JSON.parse(drawn.picture)
+    identify(data)
+    const height = given + more + fit(data, layout, given + more, width)
+    frame.style.height = `${height}px`
+    layout.uirevision ??= "lntutor"
+    if (plot.parentNode !== frame) frame.replaceChildren(image, plot)
+    await Plotly.react(plot, data, { ...layout, width, height, autosize: false }, CONFIG)
+  }
+
   // Draws what is on the model at the width of the cell; a change that comes meanwhile is drawn next, only the last.
   const draw = async () => {
     if (busy || !Plotly) return
@@ -266,13 +286,9 @@ function render({ model, el, signal }) {
         const width = frame.clientWidth
         if (!width || signal.aborted || (drawn.picture === picture && drawn.width === width)) break
         drawn = { picture, width }
-        const { data, layout, height: given } = JSON.parse(picture)
-        identify(data)
-        const height = given + fit(data, layout, given, width)
-        frame.style.height = `${height}px`
-        layout.uirevision ??= "lntutor"
-        if (plot.parentNode !== frame) frame.replaceChildren(image, plot)
-        await Plotly.react(plot, data, { ...layout, width, height, autosize: false }, CONFIG)
+        await paint(width, 0)
+        const more = lacking(plot)
+        if (more) await paint(width, more)
         hideButtons(plot)
       }
     } finally {

@@ -37,7 +37,8 @@ from tests.browser.jupyter import (  # noqa: E402
 
 README = PICTURES / "gradient_explorer.png"
 ANIMATION = PICTURES / "gradient_explorer.webp"
-WIDTH, HEIGHT = 960, 600  # of a thumbnail; the gallery shows half of that
+WIDTH = 960  # of a thumbnail; the gallery shows half of that
+WINDOW, SEEN = 1280, 800  # of the page that a thumbnail shows whole: type for the back row wants that much room
 QUALITY = 0.82
 RUNS = {"TrainingExplorer", "CurvatureExplorer"}  # empty until Run has been pressed
 SHOWN = {  # notebook → what stands in the cell that is pictured; the cells after it are not run
@@ -53,10 +54,12 @@ SHOWN = {  # notebook → what stands in the cell that is pictured; the cells af
     "09_after_the_paper": "figures.overview(table",
 }
 PLOT = ".lntutor-live"
-TO_WEBP = """async ([png, quality]) => {
+TO_WEBP = """async ([png, quality, width]) => {
     const bitmap = await createImageBitmap(await (await fetch(`data:image/png;base64,${png}`)).blob())
-    const canvas = Object.assign(document.createElement('canvas'), { width: bitmap.width, height: bitmap.height })
-    canvas.getContext('2d', { alpha: false }).drawImage(bitmap, 0, 0)
+    const height = Math.round(bitmap.height * width / bitmap.width)
+    const canvas = Object.assign(document.createElement('canvas'), { width, height })
+    const context = Object.assign(canvas.getContext('2d', { alpha: false }), { imageSmoothingQuality: 'high' })
+    context.drawImage(bitmap, 0, 0, width, height)
     return canvas.toDataURL('image/webp', quality).split(',')[1]
 }"""
 
@@ -129,7 +132,7 @@ def opened(browser: Browser, server: Server, name: str) -> Iterator[Page]:
     """The page of this notebook, its last plot drawn."""
     with new_notebook(browser) as notebook:
         page = notebook.page
-        page.set_viewport_size({"width": WIDTH, "height": 900})
+        page.set_viewport_size({"width": WIDTH if name == "animation" else WINDOW, "height": 900})
         page.goto(f"{server.url}voila/render/{name}.ipynb", timeout=600 * SECONDS)
         if errors := notebook.errors():
             raise RuntimeError(f"{name}: {errors[0]}")
@@ -146,17 +149,17 @@ def thumbnail(page: Page, name: str) -> bytes:
         page.wait_for_timeout(2 * SECONDS)
     page.mouse.move(0, 0)
     plot = page.locator(PLOT).last
-    high = plot.bounding_box()["height"] > HEIGHT
+    high = plot.bounding_box()["height"] > SEEN
     plot.evaluate(f"element => element.scrollIntoView({{ block: '{'start' if high else 'end'}' }})")
     box = plot.bounding_box()
-    top = box["y"] if high else box["y"] + box["height"] - HEIGHT
-    return webp(page, {"x": 0, "y": max(top, 0), "width": WIDTH, "height": HEIGHT})
+    top = box["y"] if high else box["y"] + box["height"] - SEEN
+    return webp(page, {"x": 0, "y": max(top, 0), "width": WINDOW, "height": SEEN})
 
 
 def webp(page: Page, clip: dict) -> bytes:
-    """What stands there in the window, as a picture that the page's own canvas packs."""
+    """What stands there in the window, as a picture of our width that the page's own canvas packs."""
     png = base64.b64encode(page.screenshot(clip=clip, timeout=120 * SECONDS)).decode()
-    return base64.b64decode(page.evaluate(TO_WEBP, [png, QUALITY]))
+    return base64.b64decode(page.evaluate(TO_WEBP, [png, QUALITY, WIDTH]))
 
 
 def animate(page: Page) -> bytes:
