@@ -1,4 +1,4 @@
-// The view of lntutor.reach.Reach: tells a screen reader what ipywidgets leaves unsaid about the controls around it.
+// The view of lntutor.reach.Reach: looks after the controls around it, where ipywidgets leaves something out.
 
 const REST = 1000 // ms without a change after which the news is said,
 const LONGEST = 10000 // and no later than this while changes go on
@@ -55,7 +55,17 @@ function news(root) {
   return wrong?.innerText ?? [page.body.textContent, work].filter(Boolean).join(". ")
 }
 
-function render({ el, signal }) {
+// ipywidgets keeps back what is set while the kernel answers, and a click or a choice would overtake it: a guess of
+// 51 would be stored where the slider stands at 53. So before either is heard, all that was set is sent.
+function sendAll(manager) {
+  for (const model of manager?._modelsSync?.values() ?? []) {
+    if (!model._msg_buffer || !model.comm_live) continue
+    model.rememberLastUpdateFor(model.send_sync_message(model._msg_buffer, model._msg_buffer_callbacks))
+    model._msg_buffer = model._msg_buffer_callbacks = null
+  }
+}
+
+function render({ model, el, signal }) {
   const line = document.createElement("div")
   const tended = new WeakSet()
   let root = null
@@ -89,6 +99,9 @@ function render({ el, signal }) {
     root = el.closest(ROOTS)
     if (!root) return
     arrival.disconnect()
+    for (const act of ["click", "change"]) {
+      root.addEventListener(act, () => sendAll(model.widget_manager), { capture: true, signal })
+    }
     look()
     observer.observe(root, { childList: true, subtree: true, characterData: true })
   })

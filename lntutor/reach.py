@@ -1,6 +1,7 @@
 """Reach: what everyone needs of a page and ipywidgets leaves out, for the explorers and the questions.
 
-Names for sliders, news that is read out, a focus that is seen, nothing that moves by itself, room on a narrow page.
+Names for sliders, news that is read out, a focus that is seen, nothing that moves by itself, room on a narrow page,
+buttons that act on what was set last.
 """
 
 from pathlib import Path

@@ -64,8 +64,7 @@ class Predict(Page):
         self._shown = w.VBox()
         row = w.HBox(list(self.buttons.values()), layout=w.Layout(flex_flow="row wrap"))
         asked = prose(f"{CSS}<p><b>Predict.</b> {question}</p>")
-        unnamed = class_mode or hasattr(self._kind, "sliders")  # choices have names of their own
-        self.children = [asked, self._asked, row, self.status, self._shown, *(reach() if unnamed else [])]
+        self.children = [asked, self._asked, row, self.status, self._shown, *reach()]
         self.refresh()
 
     @property

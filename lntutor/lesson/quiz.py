@@ -11,6 +11,7 @@ from lntutor.config import flag, instance, several, shown
 from lntutor.lesson.page import CSS, Page, button, prose, radio, revealing, show
 from lntutor.notes import NOTES
 from lntutor.questions import INVENTORY, READINESS, Item
+from lntutor.reach import reach
 
 
 class Quiz(Page):
@@ -31,7 +32,7 @@ class Quiz(Page):
         self.controls = {item.key: radio([c.text for c in item.choices], "Your answer") for item in items}
         self.feedback = {item.key: prose() for item in items}
         self.button = button("Store my answers", "Keep the answers; you may leave some out", self.store)
-        self.children = [prose(CSS), *self._boxes(), w.HBox([self.button]), self.status]
+        self.children = [prose(CSS), *self._boxes(), w.HBox([self.button]), self.status, *reach()]
         self._restore()
         self.refresh()
 
