@@ -202,6 +202,28 @@ function fit(data, layout, height, width) {
   return added
 }
 
+// A drawing keeps its proportions: on a page narrower than it was made for, all of it is smaller. Its new height.
+function shrink(data, layout, height, width) {
+  const scale = Math.min(1, width / (layout.meta?.width ?? width))
+  if (scale === 1) return height
+  const less = (part, key) => {
+    if (part?.[key]) part[key] = Array.isArray(part[key]) ? part[key].map((size) => size * scale) : part[key] * scale
+  }
+  for (const note of layout.annotations ?? []) {
+    less(note.font, "size")
+    less(note, "xshift")
+  }
+  for (const trace of data) {
+    less(trace.marker, "size")
+    less(trace.textfont, "size")
+    less(trace.line, "width")
+  }
+  const top = layout.margin?.t ?? 0
+  const lower = Math.round(top + (height - top) * scale)
+  if (layout.title?.y) layout.title.y = 1 - ((1 - layout.title.y) * height) / lower
+  return lower
+}
+
 // Numbers in cells are as small as the cells ask for, and left out where nobody could read them.
 function fitCells(data, layout, width, type) {
   for (const trace of data) {
@@ -268,9 +290,10 @@ function render({ model, el, signal }) {
 
   // The picture at this width, so many pixels higher than it asks for.
   const paint = async (width, more) => {
-    const { data, layout, height: given } = JSON.parse(drawn.picture)
+    const { data, layout, height: asked } = JSON.parse(drawn.picture)
     identify(data)
-    const height = given + more + fit(data, layout, given + more, width)
+    const given = shrink(data, layout, asked, width) + more
+    const height = given + fit(data, layout, given, width)
     frame.style.height = `${height}px`
     layout.uirevision ??= "lntutor"
     if (plot.parentNode !== frame) frame.replaceChildren(image, plot)

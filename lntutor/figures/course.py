@@ -63,7 +63,7 @@ def course_map(*, lecture: bool | None = None) -> go.Figure:
     fig.add_annotation(**words, font={"size": size.small, "color": for_words(VERMILLION)})
     _stops(fig, size)
     fig.layout["showlegend"] = False
-    fig.update_xaxes(visible=False, range=[-2.6, 12.6 if size.large else 12], fixedrange=True)
+    fig.update_xaxes(visible=False, range=[-2.6, 12.6 if size.large else 12.2], fixedrange=True)
     fig.update_yaxes(visible=False, range=[-0.5, 11.8], fixedrange=True)
     title = "The course on the Transformer: each number is a notebook"
     stops = "; ".join(f"{number}, {what}" for number, (what, *_) in STOPS.items())
@@ -73,7 +73,8 @@ def course_map(*, lecture: bool | None = None) -> go.Figure:
         title,
         f"Notebooks: {stops}",
     )
-    return finish(fig, title, alt, lecture=lecture, height=650 if size.large else 520)
+    meta = {"alt": alt, "width": 1150 if size.large else 900}  # pixels across, for which the words have room
+    return finish(fig, title, alt, lecture=lecture, height=650 if size.large else 520, meta=meta)
 
 
 def _words(size: Sizes) -> int:

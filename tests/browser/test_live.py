@@ -180,6 +180,25 @@ def test_the_width_follows_the_window(run_cells):
     wait_for_plot(notebook, f"gd._fullLayout.width === {before}")
 
 
+@pytest.mark.parametrize("lecture", [False, True])
+def test_a_drawing_keeps_its_proportions_on_a_narrow_page(in_voila, lecture):
+    """Oracle: the browser's boxes: the words' over those of the rectangles around them, and of the whole plot."""
+    notebook = in_voila(f"from lntutor import figures, live\nlive.live_plot(figures.course_map(lecture={lecture}))")
+    for width in (1280, 960, 500):
+        notebook.page.set_viewport_size({"width": width, "height": 900})
+        wait_for_plot(notebook, f"gd._fullLayout.width <= {width} && gd._fullLayout.width > {width} - 100")
+        over = """() => {
+            const box = (node) => node.getBoundingClientRect()
+            const within = (a, b) => a.left >= b.left && a.right <= b.right && a.top >= b.top && a.bottom <= b.bottom
+            const plot = box(document.querySelector('.lntutor-live .main-svg'))
+            const rectangles = [...document.querySelectorAll('.shapelayer path')].map(box)
+            const wide = (word) => rectangles.some(r => Math.abs(r.left + r.right - word.left - word.right) < 2
+                && r.top < word.top && word.bottom < r.bottom && word.width > r.width)
+            return [...document.querySelectorAll('.annotation-text, .textpoint')]
+                .filter(node => !within(box(node), plot) || wide(box(node))).map(node => node.textContent) }"""
+        assert notebook.page.evaluate(over) == []
+
+
 def test_zoom_and_hidden_traces_survive_an_update(run_cells, request):
     """Oracle: the ranges and the visibility before the update; afterwards a double click resets the zoom."""
     notebook = run_cells(SETUP, SLIDER_AND_PLOT)
