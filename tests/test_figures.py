@@ -212,6 +212,21 @@ def test_title_of_gradient_by_layer_has_the_ratio_of_the_top_to_the_bottom():
     )
 
 
+def test_a_placement_with_one_layer_above_round_off_has_no_ratio():
+    """Oracle: the rows marked here; a layer over itself would be 1.0×."""
+    table = gradients()
+    means = table[table["side"] == "decoder"].groupby(["placement", "layer"])["value"].mean()
+    lost = {
+        key: (table["placement"] == key) & (table["layer"] != layer) for key, layer in {"post": 6, "pre": 5}.items()
+    }
+    start, alone = "Decoder, highest layer over lowest: ", "has one layer above round-off"
+    ratio = means["pre", 6] / means["pre", 1]
+    one = figures.gradient_by_layer(table.assign(below_floor=lost["post"]))
+    assert title(one) == f"{start}Pre-LN {ratio:.1f}×; Post-LN {alone}"
+    both = figures.gradient_by_layer(table.assign(below_floor=lost["post"] | lost["pre"]))
+    assert title(both) == f"{start}Post-LN {alone}; Pre-LN {alone}"
+
+
 def test_rows_below_the_floor_are_not_drawn_and_the_words_count_them():
     """Oracle: the rows marked here."""
     table = gradients(["post"])

@@ -101,7 +101,7 @@ def _gradient_finding(rows: pd.DataFrame) -> tuple[str, str]:
         name = curve_name(key, this, several)
         ends.append(f"{name} {side}: {number(first)} in layer {low}, {number(last)} in layer {high}")
         if this == block:
-            ratios.append((placement_label(key), float(last / first), float(last)))
+            ratios.append((placement_label(key), float(last / first) if low < high else None, float(last)))
     where = side + (f" {BLOCKS[block]}" if several else "")
     bottom, top = min(means.at[0] for *_, means in drawn), max(means.at[-1] for *_, means in drawn)
     return _ratio_sentence(where, ratios, spans, bottom, top), "; ".join(ends)
@@ -114,9 +114,11 @@ def _ratio_sentence(where, ratios, spans, bottom, top) -> str:
         )
     (low, high) = next(iter(spans)) if len(spans) == 1 else (bottom, top)
     span = "top layer {} the bottom" if (low, high) == (bottom, top) else f"layer {high} {{}} layer {low}"
-    pairs = [(name, ratio) for name, ratio, _ in ratios]
+    pairs = [(name, ratio) for name, ratio, _ in ratios if ratio is not None]
     if len(pairs) > 3 or len(spans) > 1:
-        return f"{where.capitalize()}, highest layer over lowest: {listed(pairs, times)}"
+        alone = [f"{name} has one layer above round-off" for name, ratio, _ in ratios if ratio is None]
+        told = "; ".join(([listed(pairs, times)] if pairs else []) + alone)
+        return f"{where.capitalize()}, highest layer over lowest: {told}"
     (name, first), *others = pairs
     return f"{name} {where}: {span.format(times(first))}" + "".join(f"; {n} {times(r)}" for n, r in others)
 

@@ -158,9 +158,13 @@ function layerFinding(found) {
     ]
   const spans = new Set(first.map((c) => `${c.at[0]} ${c.at.at(-1)}`))
   const [low, high] = spans.size === 1 ? [...spans][0].split(" ").map(Number) : [bottom, top]
-  const pairs = first.map((c) => [label(c.placement), c.mean.at(-1) / c.mean[0]])
-  if (pairs.length > 3 || spans.size > 1)
-    return [`${capital(where)}, highest layer over lowest: ${listed(pairs, times)}`, ends]
+  const isAlone = (c) => c.at[0] === c.at.at(-1)
+  const pairs = first.filter((c) => !isAlone(c)).map((c) => [label(c.placement), c.mean.at(-1) / c.mean[0]])
+  if (pairs.length > 3 || spans.size > 1) {
+    const alone = first.filter(isAlone).map((c) => `${label(c.placement)} has one layer above round-off`)
+    const told = [...(pairs.length ? [listed(pairs, times)] : []), ...alone].join("; ")
+    return [`${capital(where)}, highest layer over lowest: ${told}`, ends]
+  }
   const span = (ratio) =>
     low === bottom && high === top ? `top layer ${ratio} the bottom` : `layer ${high} ${ratio} layer ${low}`
   const [[who, ratio], ...others] = pairs
