@@ -16,7 +16,7 @@ from lntutor.site import explorer
 from tests.browser.jupyter import HERE, SECONDS
 
 NOTEBOOKS = sorted((Path(site.ROOT) / "notebooks").glob("*.ipynb"))
-GRID = {"placements": ("post", "pre", "none"), "widths": (32, 64), "depths": (1, 2, 3, 6, 32)}
+GRID = {"placements": ("post", "pre", "none", "no_residual"), "widths": (32, 64), "depths": (1, 2, 3, 6, 32)}
 SERIOUS = {"serious", "critical"}
 MOVING = """() => [...document.querySelectorAll('body, body *')].filter(node => {
     const look = getComputedStyle(node)
@@ -187,6 +187,7 @@ def wanted(placements, depth, width, view, parameter, theory=True):
         (("post", "pre"), 6, 64, "layer", "W_2", True),
         (("post", "pre", "none"), 3, 32, "layer", "W_V", False),
         (("pre",), 1, 64, "layer", "W_Q", True),
+        (("post", "no_residual"), 6, 64, "layer", "W_2", False),
         (("post", "pre"), 6, 64, "depth", "W_2", True),
         (("post",), 32, 32, "depth", "W_O", True),
         (("post", "pre"), 2, 64, "width", "W_1", True),
