@@ -30,7 +30,8 @@ def overview(
         return empty("There is nothing to compare.", lecture, note)
     names, keys = list(dict.fromkeys(measured["measure"])), in_order(measured["placement"])[::-1]
     size, places = sizes(lecture), {key: i for i, key in enumerate(keys)}
-    heads = [wrapped(safe(name), 13 if size.large else 20) for name in names]
+    letters = max(13, 54 // len(names)) if size.large else max(20, 80 // len(names))  # across a panel
+    heads = [wrapped(safe(name), letters) for name in names]
     fig = Canvas(heads, lecture, gap=0.03, shared="y")
     fig.layout["showlegend"] = False
     for column, name in enumerate(names, 1):

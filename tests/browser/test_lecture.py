@@ -11,6 +11,10 @@ pytest.importorskip("jupyterlab_slideshow", reason="slides need: pip install -r 
 SCREEN = {"width": 1280, "height": 720}
 ON_SCREEN = ".jp-Deck .jp-Cell.jp-deck-mod-onscreen"
 PRESENTING = "() => document.body.dataset.jpDeckMode === 'presenting'"
+TOP = """() => {  // JupyterLab may scroll back to the cell that has run last
+    document.querySelector('.jp-Notebook .jp-WindowedPanel-outer').scrollTo(0, 0)
+    return document.querySelector('.jp-MarkdownCell h1')?.checkVisibility()
+}"""
 TYPE = "node => parseFloat(getComputedStyle(node).fontSize)"
 HEIGHT = "cells => cells.reduce((sum, cell) => sum + cell.getBoundingClientRect().height, 0)"
 
@@ -35,7 +39,7 @@ def present(notebook: Notebook, server: Server, name: str) -> None:
     notebook.page.set_viewport_size(SCREEN)
     notebook.open(server, name)
     notebook.run_all()
-    notebook.page.evaluate("() => document.querySelector('.jp-Notebook .jp-WindowedPanel-outer').scrollTo(0, 0)")
+    notebook.page.wait_for_function(TOP, polling=0.5 * SECONDS)
     notebook.page.locator(".jp-MarkdownCell h1").click()
     notebook.page.locator('[data-jp-item-name="deck"]').click()
     notebook.page.wait_for_function(PRESENTING)
