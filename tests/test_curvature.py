@@ -437,6 +437,7 @@ print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024, oper
 """
 
 
+@pytest.mark.notebook  # as long as one
 def test_the_memory_limit_is_kept(tmp_path):
     """Oracle: the most memory that a process of its own has used, beyond what it used for four pairs."""
     used = {}

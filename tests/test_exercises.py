@@ -191,10 +191,14 @@ def results(exercise, answer) -> list[Result]:
 IN_NOTEBOOKS = [("example", task) for task in tasks_of(EXAMPLE)] + [
     (path.stem, task) for path in NOTEBOOKS for task in tasks_of(cells_of(path))
 ]
+MARKS = {"rescue": pytest.mark.notebook}  # it trains: as long as one
 each_task = pytest.mark.parametrize(
-    "task", [task for _, task in IN_NOTEBOOKS], ids=[f"{where}-{task.name}" for where, task in IN_NOTEBOOKS]
+    "task",
+    [pytest.param(task, id=f"{where}-{task.name}", marks=MARKS.get(task.name, ())) for where, task in IN_NOTEBOOKS],
 )
-each_exercise = pytest.mark.parametrize("exercise", exercises().values(), ids=lambda exercise: exercise.name)
+each_exercise = pytest.mark.parametrize(
+    "exercise", [pytest.param(one, id=one.name, marks=MARKS.get(one.name, ())) for one in exercises().values()]
+)
 
 
 # Notebooks -----------------------------------------------------------------------------------------------------

@@ -52,6 +52,7 @@ def same(one, other) -> bool:
     return one.to_json() == other.to_json()
 
 
+@pytest.mark.notebook  # as long as one
 @pytest.mark.parametrize("explorer", EXPLORERS)
 def test_every_control_is_driven_through_its_range_and_the_figure_follows(explorer):
     """Oracle: the same state measured and drawn directly."""
@@ -334,6 +335,7 @@ def test_a_move_elsewhere_while_looking_ahead_is_drawn_and_a_mistake_ahead_is_si
     assert e.error is None
 
 
+@pytest.mark.notebook  # as long as one
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="another C library gives back by itself, or never")
 def test_memory_that_a_large_model_took_is_given_back_when_the_hand_rests():
     """Oracle: the operating system's count of this process's memory; 400 MB are let go, below one piece that stays."""

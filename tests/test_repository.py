@@ -237,6 +237,7 @@ def test_the_training_example_in_the_readme_ends_as_it_says():
     assert min(float(said["post"]), float(found["post"])) > 2.5
 
 
+@pytest.mark.notebook  # as long as one
 def test_the_curvature_example_in_the_readme_prints_what_it_says():
     """Oracle: running it; to a hundredth, for float32 may round otherwise elsewhere."""
     said, found = (

@@ -51,6 +51,7 @@ def test_the_checksums_are_those_of_the_files():
     assert listed == {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in FOLDER.glob("*.csv")}
 
 
+@pytest.mark.notebook  # as long as one
 def test_a_stored_number_is_what_training_gives_again():
     """Oracle: one run of the heat map, trained anew; at a low rate, where round-off does not grow."""
     name = "Pre-LN, adam 0.0003, warm-up 100"

@@ -24,6 +24,7 @@ def observers(explorer) -> int:
     return sum(len(control._trait_notifiers["value"]["change"]) for control in explorer.controls.values())
 
 
+@pytest.mark.notebook  # as long as one
 @pytest.mark.parametrize("name", NAMES)
 def test_random_joint_moves_end_in_the_picture_of_the_controls_and_leave_nothing_behind(name):
     """Oracle: a new explorer with the same state; the numbers of widgets, observers and threads before the moves."""

@@ -397,6 +397,7 @@ def cluster():
         yield client
 
 
+@pytest.mark.notebook  # as long as one
 def test_a_cluster_that_loses_a_worker_gives_what_one_process_gives(cluster, tmp_path):
     """Oracle: the serial table, exactly. A worker is killed by its pid in the middle of a cell, which starts again."""
     alone = sweep(ln.gradient_norms, GRID, CFG, keep=False, jobs=1)
@@ -480,6 +481,7 @@ def test_the_command_line_answers_in_sentences(tmp_path, capsys):
         assert said in capsys.readouterr().err
 
 
+@pytest.mark.notebook  # as long as one
 def test_an_interrupted_command_goes_on_where_it_was(tmp_path):
     """Oracle: SIGINT as the keyboard sends it, to all processes; exit code 130, whole entries, then the whole table."""
     small = {"depth": 1, "width": 16, "heads": 2, "ffn": 16}

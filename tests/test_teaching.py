@@ -318,6 +318,7 @@ def test_each_of_the_explorers_has_one_task():
     assert sorted(CONDITIONS) == sorted(explore.__all__)
 
 
+@pytest.mark.notebook  # as long as one
 @pytest.mark.parametrize("task", TASKS)
 def test_a_task_is_not_solved_at_its_start_and_its_solution_solves_it(no_pause, task):
     """Oracle: the condition in the task's bold sentence, computed from what the explorer measures."""
