@@ -19,6 +19,7 @@ function draw(figure) {
   for (const trace of picture.data) if (trace.uid) trace.uid = trace.uid.replaceAll("/", "_2f")
   figure.querySelector("p").hidden = true
   figure.append(plot)
+  if (picture.layout.meta?.width) plot.style.minWidth = `${picture.layout.meta.width}px` // its words need that
   figure.dataset.drawn = true
   figure.removeAttribute("role") // an image has no buttons in it; its name stays
   Plotly.newPlot(plot, picture.data, { ...picture.layout, height: picture.height }, CONFIG).then(() => {

@@ -123,6 +123,10 @@ def test_a_lesson_can_be_enlarged_and_keeps_still(page: Page, folder: Path):
     open_folds(page)
     page.locator("figure.lntutor-static").first.scroll_into_view_if_needed()
     page.locator("figure.lntutor-static .main-svg").first.wait_for(timeout=30 * SECONDS)
+    course = page.locator("figure.lntutor-static[aria-label^='Drawing of an encoder and a decoder']")
+    course.scroll_into_view_if_needed()
+    course.locator(".main-svg").first.wait_for(timeout=30 * SECONDS)
+    assert course.locator(".main-svg").first.bounding_box()["width"] == 900  # it scrolls: its words need the room
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     assert not violations(page)
     assert page.evaluate(MOVING) == []
