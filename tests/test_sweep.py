@@ -397,7 +397,6 @@ def cluster():
         yield client
 
 
-@pytest.mark.notebook  # as long as one
 def test_a_cluster_that_loses_a_worker_gives_what_one_process_gives(cluster, tmp_path):
     """Oracle: the serial table, exactly. A worker is killed by its pid in the middle of a cell, which starts again."""
     alone = sweep(ln.gradient_norms, GRID, CFG, keep=False, jobs=1)
@@ -430,9 +429,9 @@ def test_a_cluster_that_loses_a_worker_gives_what_one_process_gives(cluster, tmp
     assert os.getpid() not in map(int, pids)
 
 
-def test_a_cell_that_kills_every_worker_ends_the_sweep_with_a_sentence(cluster, tmp_path):
+def test_a_cell_that_kills_every_worker_ends_the_sweep_with_a_sentence(cluster, tmp_path, monkeypatch):
     """Oracle: joblib alone waits for such a cell for ever; the others are kept. One death is enough here."""
-    cluster.cluster.scheduler.allowed_failures = 0
+    monkeypatch.setattr(cluster.cluster.scheduler, "allowed_failures", 0)
 
     def deadly(x):
         while x == 2 and len(entries_of(tmp_path)) < 2:
