@@ -392,7 +392,7 @@ def cluster():
     """Two worker processes and their scheduler on this machine."""
     from dask.distributed import Client, LocalCluster
 
-    where = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None, "silence_logs": 50}
+    where = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0", "silence_logs": 50}
     with LocalCluster(**where) as local, Client(local) as client:
         yield client
 
