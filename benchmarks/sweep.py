@@ -127,7 +127,7 @@ def main() -> None:
         return
     from dask.distributed import Client, LocalCluster
 
-    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster, Client(cluster):
+    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster, Client(cluster):
         on_dask({"depth": [1, 2], "seed": range(4)})  # workers import torch
         overhead(args.cells)
 
