@@ -204,7 +204,7 @@ function fit(data, layout, height, width) {
 
 // A drawing keeps its proportions: on a page narrower than it was made for, all of it is smaller. Its new height.
 function shrink(data, layout, height, width) {
-  const scale = Math.min(1, width / (layout.meta?.width ?? width))
+  const scale = Math.min(1, width / (layout.meta?.["drawn for"] ?? width))
   if (scale === 1) return height
   const less = (part, key) => {
     if (part?.[key]) part[key] = Array.isArray(part[key]) ? part[key].map((size) => size * scale) : part[key] * scale

@@ -73,7 +73,7 @@ def course_map(*, lecture: bool | None = None) -> go.Figure:
         title,
         f"Notebooks: {stops}",
     )
-    meta = {"alt": alt, "width": 1150 if size.large else 900}  # pixels across, for which the words have room
+    meta = {"alt": alt, "drawn for": 1150 if size.large else 900}  # pixels across, for which the words have room
     return finish(fig, title, alt, lecture=lecture, height=650 if size.large else 520, meta=meta)
 
 

@@ -19,7 +19,8 @@ function draw(figure) {
   for (const trace of picture.data) if (trace.uid) trace.uid = trace.uid.replaceAll("/", "_2f")
   figure.querySelector("p").hidden = true
   figure.append(plot)
-  if (picture.layout.meta?.width) plot.style.minWidth = `${picture.layout.meta.width}px` // its words need that
+  const wide = picture.layout.meta?.["drawn for"] // pixels across, which the words of a drawing need
+  if (wide) plot.style.minWidth = `${wide}px`
   figure.dataset.drawn = true
   figure.removeAttribute("role") // an image has no buttons in it; its name stays
   Plotly.newPlot(plot, picture.data, { ...picture.layout, height: picture.height }, CONFIG).then(() => {
