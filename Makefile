@@ -39,7 +39,7 @@ unit: ## lint and run the quick tests only
 	@$(RUN) tools/check.py -m "not notebook and not browser"
 
 bench: ## run every benchmark, one after the other
-	@$(call BOOTSTRAP)
+	@$(call BOOTSTRAP,--dev)
 	@for script in benchmarks/[a-z]*.py; do echo "== $$script"; $(RUN) "$$script" || exit 1; done
 
 travel: ## run every lesson again on other random numbers, on two threads and in float64: about an hour

@@ -1,9 +1,9 @@
 """How soon does a page of `make app` show its plot? From the click to the first curve of the GradientExplorer.
 
-Peer: plain Voilà over the same notebook, opened from its own list of notebooks. Voilà's preheated kernels have run the
-notebook before the click; ours have imported the course and drawn a figure, and serve any page. All in one run, in
-turns, each in a browser that has seen the start page only; a turn begins when the server and its kernels have nothing
-to do. Second table: memory of the largest kernel, with its page open, not counting what it shares with others.
+Peer: plain Voilà with the same notebook. Voilà's preheated kernels have run the notebook before the click; ours have
+imported the course and drawn a figure, and serve any page. All take turns in one run, each in a browser that has seen
+the start page only; a turn begins when the server and its kernels are idle. Second table: memory of the largest kernel
+with its page open, without what it shares with others. Ratio: plain Voilà's median time over that of our warm app.
 """
 
 import sys
@@ -17,13 +17,12 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 import numpy as np
 import psutil
 
-from benchmarks._timing import browser_program, machine, show
-from lntutor import app, gallery
+from benchmarks._timing import browser_program, machine, options, show, show_ratio
+from lntutor.publish import app, gallery
 
-ROUNDS = 4
 TILE = gallery.EXPLORERS[0]
 PREHEAT = ["--preheat_kernel=True", "--pool_size=1"]
-ROWS = {  # row → (what it is, the options of the app, or those of plain Voilà)
+ROWS = {  # row → (title, options of our app, or options of plain Voilà)
     "plain": ("Voilà", None, []),
     "preheated": ("Voilà, preheated", None, PREHEAT),
     "cold": ("the app, nothing warm", ["--warm", "0"], None),
@@ -33,7 +32,7 @@ DRAWN = "() => document.querySelector('.lntutor-live .main-svg .scatterlayer .tr
 
 
 def serve(stack: ExitStack, row: str, folder: Path, notebook: Path):
-    """A server of this row."""
+    """Start the server of this row."""
     from tests.browser.jupyter import app_server, voila
 
     home = folder / f"home-{row}"
@@ -43,7 +42,7 @@ def serve(stack: ExitStack, row: str, folder: Path, notebook: Path):
 
 
 def wait_until_idle(pid: int, quiet: float = 2.0) -> None:
-    """Wait until a server and its kernels have done next to nothing for a while."""
+    """Wait until a server and its kernels have used next to no processor time for `quiet` seconds."""
     idle_since = time.monotonic()
     while time.monotonic() < idle_since + quiet:
         before = _seconds(pid)
@@ -53,7 +52,7 @@ def wait_until_idle(pid: int, quiet: float = 2.0) -> None:
 
 
 def _seconds(pid: int) -> float:
-    """Processor time of a process and those that it started."""
+    """Processor seconds of a process and of those that it started."""
     server = psutil.Process(pid)
     total = 0.0
     for process in [server, *server.children(recursive=True)]:
@@ -65,7 +64,7 @@ def _seconds(pid: int) -> float:
 
 
 def kernels(pid: int) -> list[float]:
-    """MB of its own that every kernel of a server has."""
+    """MB of every kernel of a server, without what it shares with others."""
     found = [
         child for child in psutil.Process(pid).children(recursive=True) if "ipykernel" in " ".join(child.cmdline())
     ]
@@ -73,13 +72,13 @@ def kernels(pid: int) -> list[float]:
 
 
 def click_to_plot(server, browser) -> tuple[float, list[float]]:
-    """Seconds from the click to the first curve, and the memory of the kernels then."""
+    """Seconds from the click to the first curve, and the kernels' memory at that time."""
     from tests.browser.jupyter import new_notebook
 
     with new_notebook(browser) as notebook:
         page = notebook.page
         page.goto(server.url)
-        page.wait_for_timeout(1_000)  # a reader looks first; what the page prefetches is there
+        page.wait_for_timeout(1_000)  # a reader looks first; meanwhile the page prefetches
         start = time.perf_counter()
         page.goto(f"{server.url}voila/render/{TILE.key}.ipynb", wait_until="commit")
         page.wait_for_function(DRAWN, timeout=120_000)
@@ -89,19 +88,20 @@ def click_to_plot(server, browser) -> tuple[float, list[float]]:
 
 
 def report(times: dict[str, list[float]], memory: dict[str, list[float]]) -> None:
-    """Print both tables; the last line is plain Voilà's time over ours."""
+    """Print both tables and the ratio."""
     median = {row: float(np.median(values)) for row, values in times.items()}
     lines = [
         (ROWS[row][0], f"{median[row]:.2f}", f"{max(values):.2f}", f"{median['plain'] / median[row]:.2f}×")
         for row, values in times.items()
     ]
     show(lines, ("click → first curve", "median s", "worst s", "speed"))
-    show([(ROWS[row][0], f"{found[-1]:.0f}") for row, found in memory.items()], ("a kernel of", "MB"))
-    print(f"ratio {median['plain'] / median['warm']:.1f}")
+    show([(ROWS[row][0], f"{found[-1]:.0f}") for row, found in memory.items()], ("largest kernel", "MB"))
+    show_ratio(median["plain"] / median["warm"])
 
 
 def main() -> None:
     """Start the servers and the browser, measure, print."""
+    args = options(__doc__, rounds=(4, 1), rows=(tuple(ROWS), ("plain", "warm")))
     print(machine())
     program = browser_program()
     if program is None:
@@ -110,14 +110,14 @@ def main() -> None:
 
     from tests.browser.jupyter import chromium
 
-    times, memory = {row: [] for row in ROWS}, {}
+    times, memory = {row: [] for row in args.rows}, {}
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
         notebook = Path(folder, "notebooks", f"{TILE.key}.ipynb")
         notebook.parent.mkdir()
         nbformat.write(app.explorer_notebook(TILE), notebook)
-        servers = {row: serve(stack, row, Path(folder), notebook) for row in ROWS}
+        servers = {row: serve(stack, row, Path(folder), notebook) for row in args.rows}
         browser = stack.enter_context(chromium(program))
-        for _ in range(ROUNDS):
+        for _ in range(args.rounds):
             for row, server in servers.items():
                 wait_until_idle(server.pid)
                 seconds, memory[row] = click_to_plot(server, browser)

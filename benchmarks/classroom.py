@@ -1,23 +1,24 @@
 """What does a class on one server need? Many kernels on this machine, a GradientExplorer in each.
 
-Every student has a kernel of their own, one thread each, as on a JupyterHub. A move sets the depth slider and ends
-when the picture is there, by the clock of the client that asked: an execute request and its reply. Nothing shown
-before is remembered, so that every move is measured anew, and a pause after a move draws the other seeds and looks
-ahead, as always. First one student moves while the others sit idle, then all move at random times, at two paces; in
-turns, so that a busy moment of the machine hits all. CPU seconds are of all kernels over all moves. A proportional
-share (PSS) counts what kernels share, the code of torch for one, once. Linux only.
+Every student has their own kernel with one thread, as on a JupyterHub. A move sets the depth slider and ends when the
+picture is there, by the clock of the client: an execute request and its reply. No earlier picture is remembered, so
+every move is measured anew; the pause after a move draws the other seeds and looks ahead, as always. First one student
+moves while the others are idle, then all move at random times, at two paces; in turns, so that a busy moment of the
+machine slows all alike. CPU seconds are those of all kernels, per move. PSS counts memory that kernels share, such as
+the code of torch, once. Needs Linux, and no browser.
+Ratio: the median wait of one student alone (the peer) over that of all at the slower pace; 1 means that the class does
+not slow anybody.
 
     python benchmarks/classroom.py [--students 20] [--seconds 30]
 
-`--largest` measures instead what one student needs at most, with the variables of notebooks/SERVER.md: the server, the
-largest explorers, and the lessons that compute much, every cell once with nothing remembered.
+`--largest` measures instead the peak of one student, with the variables of notebooks/SERVER.md: the server, the largest
+explorers, and the lessons that compute much, every cell once with nothing remembered. It has no peer and no ratio.
 
     python benchmarks/classroom.py --largest
 """
 
 from __future__ import annotations
 
-import argparse
 import os
 import random
 import subprocess
@@ -38,14 +39,11 @@ import psutil
 from jupyter_client import KernelManager
 from tqdm.auto import tqdm
 
-from benchmarks._timing import machine, peak_kilobytes, show
-from lntutor.lessons import numbered
-from tests.browser.jupyter import jupyterlab, project_command
+from benchmarks._timing import machine, options, peak_kilobytes, show, show_ratio
+from lntutor.lesson.run_notebook import by_number
 
 ROOT = Path(__file__).resolve().parent.parent
 DEPTHS = range(1, 13)
-PACES = (2.0, 10.0)  # seconds between two moves of a student, on average
-ROUNDS = 2
 LESSONS = ("05", "06", "07", "08", "09")
 MB = 2**20
 SETUP = """\
@@ -58,7 +56,7 @@ explorer = GradientExplorer()
 def move(depth):
     explorer._known.clear()
     explorer.controls["depth"].value = depth
-    while explorer.label(explorer.state()) not in explorer.status.value:  # another thread draws it
+    while explorer.label(explorer.state()) not in explorer.status.value:  # a thread draws it
         time.sleep(0.001)
     return explorer.figure.layout.title.text"""
 
@@ -83,7 +81,7 @@ class Student:
         self.manager.shutdown_kernel(now=True)
 
     def ask(self, expression: str, code: str = "") -> str:
-        """What an expression is in the kernel, after this code; an error there is one here."""
+        """The value of an expression in the kernel, after this code; an error there is raised here."""
         reply = self.client.execute(code, user_expressions={"asked": expression}, reply=True, timeout=600)["content"]
         answer = reply.get("user_expressions", {}).get("asked", reply)
         if answer["status"] != "ok":
@@ -91,13 +89,13 @@ class Student:
         return answer["data"]["text/plain"]
 
     def move(self, depth: int) -> float:
-        """Seconds until the picture has followed the slider."""
+        """Seconds until the picture follows the slider."""
         started = time.perf_counter()
         self.ask(f"move({depth})")
         return time.perf_counter() - started
 
     def work(self, seconds: float, pace: float, seed: int) -> list[float]:
-        """The seconds of every move of so long a time, at random moments."""
+        """Move at random moments for so many seconds; the seconds of every move."""
         chance, waits, depth = random.Random(seed), [], None
         end = time.perf_counter() + seconds
         while (now := time.perf_counter()) < end:
@@ -115,7 +113,7 @@ class Student:
 
 
 def arrive(students: int, stack: ExitStack) -> list[Student]:
-    """Start so many kernels with an explorer in each, as many at a time as there are cores."""
+    """Start so many kernels with an explorer in each, one per core at a time."""
     everyone: list[Student] = []
     while len(everyone) < students:
         some = range(min(os.cpu_count() or 1, students - len(everyone)))
@@ -123,14 +121,14 @@ def arrive(students: int, stack: ExitStack) -> list[Student]:
         for student in group:
             student.client.wait_for_ready(timeout=300)
             student.client.execute(SETUP)
-        for student in group:  # each has two messages to answer by now, and all work at the same time
+        for student in group:  # all work on their two messages at the same time
             student.ask("explorer.label(explorer.state())")
         everyone += group
     return everyone
 
 
 def moves(students: list[Student], seconds: float, pace: float, seed: int) -> tuple[list[float], float]:
-    """The seconds of all moves of these students, and the CPU seconds of one."""
+    """The seconds of every move of these students, and CPU seconds per move."""
     before = sum(student.cpu for student in students)
     with ThreadPoolExecutor(len(students)) as pool:
         todo = [pool.submit(one.work, seconds, pace, seed + i) for i, one in enumerate(students)]
@@ -144,29 +142,29 @@ def memory(students: Iterable[Student]) -> list[tuple[float, float]]:
     return [(one.rss / MB, one.pss / MB) for one in full]
 
 
-def row(words: str, waits: list[float], cpu: float, alone: list[float]) -> tuple:
-    """A line of the table: median, 95 % and worst of the waits, and their ratio to one student's alone."""
+def row(title: str, waits: list[float], cpu: float, alone: list[float]) -> tuple:
+    """A row of the table: median, 95 % and longest wait, and their ratio to those of one student alone."""
     ms = 1e3 * np.quantile(waits, [0.5, 0.95, 1])
     ratio = np.quantile(waits, [0.5, 0.95]) / np.quantile(alone, [0.5, 0.95])
-    return words, len(waits), *(f"{value:.0f}" for value in ms), *(f"{value:.1f}×" for value in ratio), f"{cpu:.2f}"
+    return title, len(waits), *(f"{value:.0f}" for value in ms), *(f"{value:.1f}×" for value in ratio), f"{cpu:.2f}"
 
 
 def largest() -> list[tuple[str, str, str]]:
-    """(what, MB at its peak, CPU seconds), each in a kernel of its own; a server has no peak to speak of."""
+    """(title, peak MB, CPU seconds), each in a fresh kernel; for the server its memory after the start."""
     shared = {"LOKY_MAX_CPU_COUNT": "1", "LNTUTOR_MEMORY": "512"}
     rows = [("a student's JupyterLab server", f"{lab_server():.0f}", "")]
     for depth, width, variables in ((24, 256, shared), (14, 512, shared), (24, 512, {})):
         setting = f"explorer.set(depth={depth}, width={width}); explorer.settle()"
-        what = f"GradientExplorer at depth {depth}, width {width}, {'LNTUTOR_MEMORY=512' if variables else 'no limit'}"
-        rows.append((what, *peak([SETUP, setting], variables)))
-    for path in numbered((ROOT / "notebooks").glob("*.ipynb"), LESSONS):
+        title = f"GradientExplorer at depth {depth}, width {width}, {'LNTUTOR_MEMORY=512' if variables else 'no limit'}"
+        rows.append((title, *peak([SETUP, setting], variables)))
+    for path in by_number((ROOT / "notebooks").glob("*.ipynb"), LESSONS):
         cells = [cell.source for cell in nbformat.read(path, as_version=4).cells if cell.cell_type == "code"]
         rows.append((path.stem, *peak(cells, shared)))
     return rows
 
 
 def peak(cells: list[str], variables: dict[str, str]) -> tuple[str, str]:
-    """The most memory that a kernel has had after these cells, in MB, and its CPU seconds."""
+    """Peak memory of a kernel that runs these cells, in MB, and its CPU seconds."""
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as empty:
         own = {"LNTUTOR_HOME": f"{empty}/home", "LNTUTOR_CACHE": f"{empty}/cache", "LNTUTOR_REVEAL": "1"}
         with Student(**own, **variables) as student:
@@ -179,6 +177,8 @@ def peak(cells: list[str], variables: dict[str, str]) -> tuple[str, str]:
 
 def lab_server() -> float:
     """MB of a JupyterLab server that has just started."""
+    from tests.browser.jupyter import jupyterlab, project_command
+
     with (
         tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as home,
         jupyterlab(Path(home), project_command()) as lab,
@@ -186,46 +186,51 @@ def lab_server() -> float:
         return psutil.Process(lab.pid).memory_full_info().pss / MB
 
 
-def main(arguments: list[str] | None = None) -> None:
-    """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--students", type=int, default=20)
-    parser.add_argument("--seconds", type=float, default=30, help="of every pace, in each of two rounds (default: 30)")
-    parser.add_argument("--largest", action="store_true", help="what one student needs at most, in place of a class")
-    args = parser.parse_args(arguments)
-    print(machine())
-    if args.largest:
-        show(largest(), ("one student", "most MB", "CPU s"))
-        return
+def measure(students: int, seconds: float, rounds: int, paces: list[float]) -> None:
+    """Print the waits, CPU seconds and memory of a class, and the ratio."""
     with ExitStack() as stack:
         started = time.perf_counter()
         (first,) = arrive(1, stack)
         print(f"one kernel with an explorer: {time.perf_counter() - started:.1f} s to start, {first.cpu:.1f} of CPU")
         started = time.perf_counter()
-        everyone = [first, *arrive(args.students - 1, stack)]
-        print(f"{args.students} students: the last is there {time.perf_counter() - started:.0f} s after the first")
+        everyone = [first, *arrive(students - 1, stack)]
+        print(f"{students} students: the last is there {time.perf_counter() - started:.0f} s after the first")
         opened = memory(everyone)
-        waits: dict[float, list[float]] = {pace: [] for pace in (0.0, *PACES)}
+        waits: dict[float, list[float]] = {pace: [] for pace in (0.0, *paces)}
         cpu: dict[float, list[float]] = {pace: [] for pace in waits}
-        for turn in range(ROUNDS):
+        for turn in range(rounds):
             for pace in waits:
                 who = everyone if pace else [first]
-                found, used = moves(who, args.seconds, pace or PACES[0], seed=1000 * turn)
+                found, used = moves(who, seconds, pace or paces[0], seed=1000 * turn)
                 waits[pace] += found
                 cpu[pace].append(used)
         time.sleep(2)
         before, began = sum(student.cpu for student in everyone), time.perf_counter()
-        time.sleep(10)
+        time.sleep(seconds / 3)
         idle = (sum(student.cpu for student in everyone) - before) / (time.perf_counter() - began) / len(everyone)
         used = memory(everyone)
-    names = {0.0: "one, a move every 2 s, the others idle"}
-    names |= {pace: f"all {args.students}, each a move every {pace:.0f} s" for pace in PACES}
-    header = ("who moves", "moves", "median ms", "95% ms", "worst ms", "median", "95%", "CPU s a move")
+    names = {0.0: f"one, a move every {paces[0]:.2g} s, the others idle"}
+    names |= {pace: f"all {students}, each a move every {pace:.2g} s" for pace in paces}
+    header = ("who moves", "moves", "median ms", "95% ms", "worst ms", "median", "95%", "CPU s per move")
     show([row(names[pace], waits[pace], float(np.mean(cpu[pace])), waits[0.0]) for pace in waits], header)
     rows = [(when, *(f"{value:.0f}" for value in (*np.mean(mb, axis=0), *np.max(mb, axis=0), np.sum(mb, axis=0)[1])))
             for when, mb in {"explorer opened": opened, "after all moves": used}.items()]  # fmt: skip
-    show(rows, ("MB a kernel", "RSS", "PSS", "most RSS", "most PSS", "PSS of all"))
+    show(rows, ("MB per kernel", "RSS", "PSS", "most RSS", "most PSS", "PSS of all"))
     print(f"an idle kernel takes {100 * idle:.2f}% of a core")
+    show_ratio(float(np.median(waits[0.0]) / np.median(waits[paces[-1]])))
+
+
+def main() -> None:
+    """Measure a class, or what one student needs at most."""
+    paces = ((2.0, 10.0), (0.2, 0.4))  # mean seconds between two moves of a student
+    args = options(__doc__, students=(20, 2), seconds=(30.0, 2.0), rounds=(2, 1), paces=paces, largest=(False, False))
+    print(machine())
+    if not sys.platform.startswith("linux"):
+        print("left out: memory that kernels share is counted on Linux only.")
+    elif args.largest:
+        show(largest(), ("one student", "most MB", "CPU s"))
+    else:
+        measure(args.students, args.seconds, args.rounds, args.paces)
 
 
 if __name__ == "__main__":

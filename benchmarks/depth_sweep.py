@@ -1,7 +1,8 @@
 """How fast is Fig. 3c? The last layer's gradient for every depth from 1 to 24, Post-LN and Pre-LN, theorem setting.
 
-Ours: `ln.last_layer_gradients`, one forward pass for all depths. Peer: one model a depth, plainly: its weights as
-torch tensors, forward, backward, norm of the last W_2. Same weights, same threads, in turns, in one process.
+Ours: `ln.last_layer_gradients`, one forward pass for all depths. Peer: one torch model per depth: draw its weights,
+forward, backward, norm of the last W_2. Same weights, same threads, in turns, in one process.
+Ratio: the peer's time over ours, both placements together, with all threads.
 """
 
 import sys
@@ -14,15 +15,15 @@ import torch
 from torch.nn import functional as F
 
 import lntutor as ln
-from benchmarks._timing import exponent, machine, medians, show
-from lntutor.measure import feed
-from lntutor.weights import Weights
+from benchmarks._timing import exponent, machine, medians, options, show, show_ratio
+from lntutor.measure.inputs import feed
+from lntutor.model.weight_bank import Weights
 
 DEPTHS, WIDTH, INPUTS = range(1, 25), 256, ln.Inputs(tokens=16)
 
 
 def peer(placement: str, depths=DEPTHS, width: int = WIDTH, draw: bool = True) -> list[float]:
-    """One model a depth, written as one would; drawn afresh, or with our weights to compare the answers."""
+    """One model per depth; with freshly drawn weights, or with ours to compare the answers."""
     norms = []
     for depth in depths:
         cfg = ln.ModelConfig.theorem(placement, depth, width)
@@ -46,7 +47,7 @@ def peer(placement: str, depths=DEPTHS, width: int = WIDTH, draw: bool = True) -
         loss.backward()
         norms.append(float(layers[-1][2].grad.norm()))
         for w in (w for layer in layers for w in layer):
-            w.requires_grad_(False).grad = None  # those of the bank go back as they came
+            w.requires_grad_(False).grad = None  # the weight bank gets its own back unchanged
     return norms
 
 
@@ -56,30 +57,32 @@ def ours(placement: str, depths=DEPTHS, width: int = WIDTH) -> np.ndarray:
 
 
 def main() -> None:
-    """Print the tables; the last line is the ratio for both placements together, with all threads."""
+    """Print the tables and the ratio."""
+    args = options(
+        __doc__, rounds=(3, 1), calls=(3, 1), deepest=((6, 12, 24, 48), (2, 4)), widths=((64, 128, 256, 512), (32, 64))
+    )
     print(machine())
     rows, given = [], torch.get_num_threads()
     for threads in sorted({1, given}):
         torch.set_num_threads(threads)
-        one, other = medians(*(lambda f=f: [f(p) for p in ("post", "pre")] for f in (ours, peer)), rounds=3, calls=3)
+        one, other = medians(
+            *(lambda f=f: [f(p) for p in ("post", "pre")] for f in (ours, peer)), rounds=args.rounds, calls=args.calls
+        )
         rows.append((threads, f"{1e3 * one:.1f}", f"{1e3 * other:.1f}", f"{other / one:.1f}", 30))
     torch.set_num_threads(given)
     show(rows, ("threads", "ours ms", "peer ms", "ratio", "goal"))
     worst = max(np.abs(ours(p) / peer(p, draw=False) - 1).max() for p in ("post", "pre"))
     print(f"same weights: norms differ by at most {worst:.1e}")
     assert worst < 1e-3
-    deepest = [6, 12, 24, 48]
-    seconds = [medians(lambda n=n: ours("pre", range(1, n + 1)), rounds=2)[0] for n in deepest]
-    widths = [64, 128, 256, 512]
-    more = [medians(lambda w=w: ours("pre", width=w), rounds=2)[0] for w in widths]
-    show(
-        [
-            ("deepest", deepest, [f"{1e3 * s:.0f}" for s in seconds], f"{exponent(deepest, seconds):.2f}"),
-            ("width", widths, [f"{1e3 * s:.0f}" for s in more], f"{exponent(widths, more):.2f}"),
-        ],
-        ("cost grows with", "sizes", "ms", "exponent"),
-    )
-    print(f"ratio {other / one:.1f}")
+    growth = []
+    for name, sizes, work in (
+        ("deepest", args.deepest, lambda n: ours("pre", range(1, n + 1))),
+        ("width", args.widths, lambda w: ours("pre", width=w)),
+    ):
+        seconds = [medians(lambda n=n, f=work: f(n), rounds=args.rounds)[0] for n in sizes]
+        growth.append((name, list(sizes), [f"{1e3 * s:.0f}" for s in seconds], f"{exponent(sizes, seconds):.2f}"))
+    show(growth, ("cost grows with", "sizes", "ms", "exponent"))
+    show_ratio(other / one)
 
 
 if __name__ == "__main__":

@@ -1,18 +1,17 @@
 """Products with the Hessian: ours against PyHessian and curvlinops, on the same model and the same 1000 pairs.
 
-Each has a process of its own, which makes a product when it is told to: they take turns, so that a busy machine slows
-all, and the peak of each process is its own. Lanczos is ours in all of them (PyHessian's own needs torch.eig, which
-torch has no longer), so that the largest eigenvalues after as many products can be compared. curvlinops is measured
-where it is installed; its eigenvalues are shown and not compared: tried once in float64 on a 2-2 twin of width 16, its
-product (3.0.1, torch 2.13) was 3 % away from that of a second backward pass, with which `torch.func.jvp` over `grad`
-agreed to 1e-15.
+Each runs in its own process and makes one product per request: they take turns, so that a busy machine slows all, and
+peak memory is measured per process. All use our Lanczos (PyHessian's own needs torch.eig, which torch has removed), so
+that the largest eigenvalues after equally many products can be compared. curvlinops is measured where it is installed;
+its eigenvalues are shown and not compared: in float64 on a 2-2 twin of width 16, its product (3.0.1, torch 2.13) was
+3 % away from that of a second backward pass, with which `torch.func.jvp` over `grad` agreed to 1e-15.
+Ratio: the time of PyHessian with a padded loader over ours with memory=8e8.
 
-    python benchmarks/hessian.py [--placement pre] [--width 64] [--pairs 1000] [--products 25]
+    python benchmarks/hessian.py [--placement pre] [--depth 6] [--width 64] [--pairs 1000] [--products 25]
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import subprocess
 import sys
@@ -29,18 +28,18 @@ import torch
 from torch.nn import functional as F
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from benchmarks._timing import _peak_kilobytes, machine, show
-from lntutor.config import Batch, ModelConfig
-from lntutor.corpus import PAD, load_corpus
-from lntutor.curvature import Operator, by_length
-from lntutor.lanczos import Lanczos, start_vector
-from lntutor.learner import Learner
+from benchmarks._timing import machine, options, peak_kilobytes, show, show_ratio
+from lntutor.curvature.hessian import Operator, by_length
+from lntutor.curvature.lanczos import Lanczos, start_vector
+from lntutor.model.config import Batch, ModelConfig
+from lntutor.text.corpus import PAD, load_corpus
+from lntutor.training.network import Learner
 from tests.reference import Twin
 
-SIZE = 64  # sentences of a batch that a user would make
+SIZE = 64  # sentences per batch, as a user would choose
 GOALS = {"time": 2.0, "memory": 1.5}
-LITTLE = 8e8  # bytes: most graphs are made again for every product; the goals are for this setting
-CONTENDERS = {  # name → (words, batches)
+LITTLE = 8e8  # bytes, so few that most graphs are built again for every product; the goals are for this setting
+CONTENDERS = {  # name → (title, batches)
     "lntutor": ("lntutor", "sorted"),
     "lntutor_small": ("lntutor, memory=8e8", "sorted"),
     "pyhessian": ("PyHessian, padded loader", "padded"),
@@ -50,11 +49,11 @@ CONTENDERS = {  # name → (words, batches)
 }
 
 
-# In a process of its own ---------------------------------------------------------------------------------------
+# One process per contender -------------------------------------------------------------------------------------
 
 
 def batches(args) -> list[Batch]:
-    """The first pairs of the validation split: as they come, padded, or sorted by length, or all in one."""
+    """The first pairs of the validation split: in their order and padded, sorted by length, or all in one batch."""
     corpus, kind = load_corpus("captions"), CONTENDERS[args.contender][1]
     if kind == "sorted":
         return by_length(corpus, "val", args.pairs)
@@ -63,14 +62,14 @@ def batches(args) -> list[Batch]:
 
 
 class OneInput(torch.nn.Module):
-    """The twin with source and target in one tensor of word numbers, as both peers want it."""
+    """The twin with source and target in one tensor of word numbers, as both peers need it."""
 
     def __init__(self, twin: Twin):
         super().__init__()
         self.twin = twin
 
     def forward(self, both):
-        n = int(both[0, 0])  # the source's length stands first
+        n = int(both[0, 0])  # the first column is the source's length
         return self.twin(both[:, 1 : n + 1], both[:, n + 1 :]).flatten(0, 1)
 
 
@@ -88,7 +87,7 @@ def peer(args, learner: Learner, parts: list[Batch]) -> tuple[Callable, int]:
     data, words = as_tensors(parts), sum(int((b.labels != PAD).sum()) for b in parts)
     model = OneInput(Twin(learner).float())
 
-    def loss(out, labels):  # weighted by sentences, as PyHessian does, these add up to the mean over words
+    def loss(out, labels):  # PyHessian weights by sentences; the sum is then the mean over words
         total = F.cross_entropy(out, labels.flatten(), ignore_index=PAD, reduction="sum")
         return total * (args.pairs / words / len(labels))
 
@@ -117,7 +116,7 @@ def peer(args, learner: Learner, parts: list[Batch]) -> tuple[Callable, int]:
         )
     model.zero_grad()
     for p in model.parameters():
-        p.grad = torch.zeros_like(p)  # its constructor looks for gradients
+        p.grad = torch.zeros_like(p)  # PyHessian's constructor reads gradients
     many = hessian(model, loss, dataloader=data, cuda=False)
     return lambda v: torch.cat([p.reshape(-1) for p in many.dataloader_hv_product(split(v))[1]]), sum(sizes)
 
@@ -134,14 +133,14 @@ class _SumOfWords(torch.nn.CrossEntropyLoss):
 
 
 def child(args) -> None:
-    """Build, then make a product for every line that comes in; answer with its seconds, at the end with all else."""
+    """Build, then make one product per input line and print its seconds; at the end, print the other results."""
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
     corpus = load_corpus("captions")
-    cfg = ModelConfig(args.placement, depth=6, width=args.width, heads=4, ffn=4 * args.width)
+    cfg = ModelConfig(args.placement, depth=args.depth, width=args.width, heads=4, ffn=4 * args.width)
     learner, parts = Learner(cfg, (len(corpus.source), len(corpus.target)), pad=PAD), batches(args)
-    before, started = _peak_kilobytes(), time.perf_counter()
-    with sdpa_kernel(SDPBackend.MATH):  # torch's quick attention has no second derivative
+    before, started = peak_kilobytes(), time.perf_counter()
+    with sdpa_kernel(SDPBackend.MATH):  # torch's fast attention has no second derivative
         if args.contender in ("lntutor", "lntutor_small"):
             operator = Operator(learner, parts, memory=args.memory if args.contender == "lntutor" else LITTLE)
             matvec, size = operator.matvec, operator.size
@@ -156,21 +155,21 @@ def child(args) -> None:
             print(time.perf_counter() - started, flush=True)
     ritz = run.ritz()
     ends = {"top": float(ritz.values[-1]), "error": float(ritz.residuals[-1]), "low": float(ritz.values[0])}
-    print(json.dumps(ends | {"megabytes": (_peak_kilobytes() - before) / 1024}))
+    print(json.dumps(ends | {"megabytes": (peak_kilobytes() - before) / 1024}))
 
 
-# All of them ---------------------------------------------------------------------------------------------------
+# All contenders ------------------------------------------------------------------------------------------------
 
 
 def compare(args) -> None:
-    """Print seconds a product, peak memory and the ends of the spectrum, of all contenders."""
-    names = [name for name in CONTENDERS if name != "curvlinops" or find_spec("curvlinops")]
-    options = [f"--{name}={getattr(args, name)}" for name in ("placement", "width", "pairs", "memory")]
+    """Print seconds per product, peak memory and the extreme eigenvalues of all contenders, and the ratio."""
+    names = [name for name in args.contenders if name != "curvlinops" or find_spec("curvlinops")]
+    options = [f"--{name}={getattr(args, name)}" for name in ("placement", "depth", "width", "pairs", "memory")]
     command = [sys.executable, __file__, *options, "--contender"]
     children = {n: subprocess.Popen([*command, n], stdin=-1, stdout=-1, text=True) for n in names}
     seconds = {name: [] for name in names}
     for process in children.values():
-        process.stdout.readline()  # it is built
+        process.stdout.readline()  # it has built its operator
     for _ in range(args.products):
         for name, process in children.items():
             process.stdin.write("\n")
@@ -187,25 +186,21 @@ def compare(args) -> None:
         ends = f"{of['top']:.5g} ± {of['error']:.1g}", f"{of['low']:.5g}"
         rows.append((CONTENDERS[n][0], f"{np.median(times):.2f}", f"{of['megabytes']:.0f}", *beside, *ends))
     print(machine())
-    size = f"6-6, width {args.width}, {args.pairs} pairs of captions"
+    size = f"{args.depth}-{args.depth}, width {args.width}, {args.pairs} pairs of captions"
     print(f"{args.placement}, {size}, {args.products} products, one thread")
     show(rows, ("", "s", "MB", "× our s", "our MB ×", "× with 8e8", "MB ×", "λmax", "λmin"))
     tops = [found[n]["top"] for n in names if n != "curvlinops"]
     print(f"λmax of ours and PyHessian's differs by at most {max(tops) / min(tops) - 1:.1g}")
     goal = f"{GOALS['time']} times our time, at {GOALS['memory']} times the peer's memory or less"
     print(f"goals, both with memory=8e8: {goal}")
+    show_ratio(float(np.median(np.array(seconds["pyhessian"][1:]) / np.array(seconds["lntutor_small"][1:]))))
 
 
 def main() -> None:
-    """The parent, or one of its children."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--placement", default="pre")
-    parser.add_argument("--width", type=int, default=64)
-    parser.add_argument("--pairs", type=int, default=1000)
-    parser.add_argument("--products", type=int, default=25)
-    parser.add_argument("--memory", type=float, default=2e9)
-    parser.add_argument("--contender", choices=list(CONTENDERS), help=argparse.SUPPRESS)
-    args = parser.parse_args()
+    """Compare all contenders, or be one of them."""
+    sizes = {"placement": ("pre", "pre"), "depth": (6, 1), "width": (64, 16), "pairs": (1000, 32), "products": (25, 3)}
+    some = tuple(CONTENDERS), ("lntutor", "lntutor_small", "pyhessian")
+    args = options(__doc__, **sizes, memory=(2e9, 2e9), contenders=some, contender=("", ""))
     child(args) if args.contender else compare(args)
 
 

@@ -1,11 +1,11 @@
 """How soon does the picture follow a key? From the key press to the changed picture, in a real JupyterLab.
 
-Floor: an HTML label, which shows what the keys, the server and the kernel take. Peer: plotly's FigureWidget with
-`batch_update`. Ours: a live plot of the same figure, and the GradientExplorer as it opens, its depth going from 1 to 12
-and back (the default is 6); once as it is, where a slider's next step is measured ahead between two keys, and once with
-every picture measured after its key. Neither may remember what it has shown before. All in one page, in turns; the
-page's own clock runs from the key event to the changed text or curve. Second table: what a page with three plots
-receives.
+Floor: an HTML label, which shows the time that keys, server and kernel need. Peer: plotly's FigureWidget with
+`batch_update`. Ours: a live plot of the same figure, and the GradientExplorer, its depth going up and down from 1:
+once as it is, where the slider's next step is measured ahead between two keys, and once with every picture measured
+after its key. Neither may remember what it has shown before. All in one page, in turns; the page's own clock runs from
+the key event to the changed text or curve. Second table: what a page with three plots receives (not with --short).
+Ratio: FigureWidget's median time over our live plot's.
 """
 
 import sys
@@ -16,16 +16,15 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import numpy as np
 
-from benchmarks._timing import browser_program, machine, show
+from benchmarks._timing import browser_program, machine, options, show, show_ratio
 
-ROUNDS, KEYS = 6, 10
 SETUP = """\
 import ipywidgets as widgets
 import numpy as np
 import plotly.graph_objects as go
 from IPython.display import display
 
-from lntutor.live import live_plot
+from lntutor.page.live import live_plot
 
 x = np.arange(10)
 
@@ -35,7 +34,7 @@ def heights(power):
 
 
 def figure(power):
-    layout = {"title": f"Power {power}", "yaxis_range": [0, 1]}  # naming a template costs plotly.py 15 ms a figure
+    layout = {"title": f"Power {power}", "yaxis_range": [0, 1]}  # naming a template costs plotly.py 15 ms per figure
     return go.Figure(go.Scatter(x=x, y=heights(power)), layout=layout)
 
 
@@ -45,7 +44,7 @@ def slider(name, follow):
     control.add_class(name)
     return control
 """
-CELLS = {  # row → a cell; the slider has the class of its name
+CELLS = {  # row → cell; the slider's class is the row's name
     "label": """\
 label = widgets.HTML("2")
 label.add_class("label-picture")
@@ -93,7 +92,7 @@ after.plot.add_class("after-picture")
 after.controls["depth"].add_class("after")
 display(after)""",
 }
-ROWS = {  # row → what it is, where its picture is, its goal in multiples of the floor
+ROWS = {  # row → title, its picture in the page, its goal in multiples of the floor
     "label": ("HTML label", "document.querySelector('.label-picture')", None),
     "figure": ("FigureWidget, batch_update", "document.querySelector('.js-plotly-plot:not(.lntutor-live *)')", None),
     "live": ("live plot", "document.querySelector('.live-picture')", 1.8),
@@ -127,36 +126,36 @@ THREE = {
 }
 
 
-def presses(page, name: str, key: str) -> list[float]:
-    """Milliseconds from each of several key presses to the changed picture; the first warms up and is not counted."""
+def presses(page, name: str, key: str, count: int) -> list[float]:
+    """Milliseconds from each key press to the changed picture; the first one warms up and is not counted."""
     page.locator(f".{name} .noUi-handle").focus()
     page.evaluate(f"({CLOCK})({ROWS[name][1]})")
-    for count in range(1, KEYS + 2):
+    for number in range(1, count + 2):
         page.keyboard.press(key)
-        page.wait_for_function(f"() => window.times.length === {count}", timeout=30_000)
-        page.wait_for_timeout(150)  # what the picture does after that must not meet the next key
+        page.wait_for_function(f"() => window.times.length === {number}", timeout=30_000)
+        page.wait_for_timeout(150)  # work after the picture must not delay the next key
     return page.evaluate("window.times")[1:]
 
 
-def latencies(server, browser, root: Path) -> dict[str, list[float]]:
-    """Row → milliseconds of every press, the rows taking turns."""
+def latencies(server, browser, root: Path, rows: list[str], rounds: int, keys: int) -> dict[str, list[float]]:
+    """Row → milliseconds of every key press, the rows taking turns."""
     from tests.browser.jupyter import new_notebook, write_notebook
 
-    write_notebook(root / "latency.ipynb", SETUP, *CELLS.values())
-    times: dict[str, list[float]] = {name: [] for name in CELLS}
+    write_notebook(root / "latency.ipynb", SETUP, *(CELLS[name] for name in rows))
+    times: dict[str, list[float]] = {name: [] for name in rows}
     with new_notebook(browser) as notebook:
         notebook.open(server, "latency", folder="")
         notebook.run_all()
         assert not notebook.errors(), notebook.errors()
-        notebook.page.wait_for_timeout(3_000)
-        for turn in range(ROUNDS):
-            for name in CELLS:
-                times[name] += presses(notebook.page, name, ["ArrowRight", "ArrowLeft"][turn % 2])
+        notebook.page.wait_for_timeout(3_000)  # the page settles
+        for turn in range(rounds):
+            for name in rows:
+                times[name] += presses(notebook.page, name, ["ArrowRight", "ArrowLeft"][turn % 2], keys)
     return times
 
 
 def received(server, browser, root: Path, name: str, cell: str) -> int:
-    """Bytes that a page receives over its socket until three plots are drawn, from a kernel of their own."""
+    """Bytes that a page receives over its socket until three plots are drawn, from a fresh kernel."""
     from tests.browser.jupyter import new_notebook, write_notebook
 
     write_notebook(root / f"{name}.ipynb", SETUP, cell)
@@ -165,7 +164,7 @@ def received(server, browser, root: Path, name: str, cell: str) -> int:
         notebook.frames.clear()
         notebook.run_all()
         drawn = "document.querySelectorAll('.js-plotly-plot .main-svg .scatterlayer').length >= 3"
-        notebook.page.wait_for_function(f"() => {drawn}", timeout=60_000)
+        notebook.page.wait_for_function(f"() => {drawn}", timeout=120_000)
         return sum(notebook.frames)
 
 
@@ -178,14 +177,16 @@ def report(times: dict[str, list[float]], sizes: dict[str, int]) -> None:
         numbers = (median[name], np.quantile(values, 0.9), median[name] / median["label"])
         rows.append((title, *(f"{number:.3g}" for number in numbers), f"{goal}" if goal else ""))
     show(rows, ("key press → picture", "median ms", "90% ms", "× label", "goal"))
-    peer = sizes["FigureWidget"]
-    rows = [(f"three of {name}", f"{size / 1e6:.2f}", f"{size / peer:.2f}") for name, size in sizes.items()]
-    show(rows, ("a page receives", "MB", "× FigureWidget"))
-    print(f"ratio {median['figure'] / median['live']:.1f}")
+    if sizes:
+        peer = sizes["FigureWidget"]
+        rows = [(f"three of {name}", f"{size / 1e6:.2f}", f"{size / peer:.2f}") for name, size in sizes.items()]
+        show(rows, ("a page receives", "MB", "× FigureWidget"))
+    show_ratio(median["figure"] / median["live"])
 
 
 def main() -> None:
-    """Start JupyterLab and the browser, measure, print; the last line is FigureWidget's median over ours."""
+    """Start JupyterLab and the browser, measure, print."""
+    args = options(__doc__, rounds=(6, 1), keys=(10, 1), rows=(tuple(CELLS), ("label", "figure", "live")))
     print(machine())
     program = browser_program()
     if program is None:
@@ -197,8 +198,9 @@ def main() -> None:
         home.mkdir()
         root.mkdir()
         with jupyterlab(home, scratch_command(root)) as server, chromium(program) as browser:
-            sizes = {name: received(server, browser, root, name, cell) for name, cell in THREE.items()}
-            report(latencies(server, browser, root), sizes)
+            three = {} if args.short else THREE
+            sizes = {name: received(server, browser, root, name, cell) for name, cell in three.items()}
+            report(latencies(server, browser, root, args.rows, args.rounds, args.keys), sizes)
 
 
 if __name__ == "__main__":

@@ -1,21 +1,22 @@
-"""What does a sweep cost beside its cells, and what are two cores worth?
+"""What does a sweep cost on top of its cells, and what do two cores gain?
 
-Two cores: cells of some tenths of a second, in this process, by `ln.sweep` on two, and by plain
-`joblib.Parallel` on two without a table or a memory; in turns, processes started before. Cost a cell: a function that
-does nothing, on grids of 100 to 5,000 cells: measured and remembered, read again, on two processes, and on a Dask
-cluster where dask is installed; beside a plain loop that makes the same table.
+Two cores: cells of some tenths of a second, by `ln.sweep` in this process and on two, and by the peer: plain
+`joblib.Parallel` on two, which keeps no table and remembers nothing; in turns, processes started before. Cost per cell:
+a function that does nothing, on grids of 100 to 5,000 cells: measured and remembered, read again, on two processes, on
+a Dask cluster where dask is installed (not with --short), and by a plain loop that makes the same table.
+Ratio: joblib's time on two processes over that of `ln.sweep`.
 
     python benchmarks/sweep.py [--cells 100 1000 5000] [--rounds 3]
 """
 
 from __future__ import annotations
 
-import argparse
 import os
 import sys
 import tempfile
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -27,11 +28,10 @@ import pandas as pd
 import torch
 
 import lntutor as ln
-from benchmarks._timing import exponent, machine, show
+from benchmarks._timing import exponent, machine, options, show, show_ratio
 
 CFG = ln.ModelConfig("post", depth=6, width=128)
-GRID = {"placement": ["post", "pre"], "seed": range(8)}
-PASSES = 8  # of a measurement in one cell
+PASSES = 8  # measurements per cell
 
 
 def heavy(cfg: ln.ModelConfig, seed: int) -> float:
@@ -47,18 +47,19 @@ def nothing(cfg: ln.ModelConfig, seed: int) -> dict[str, float]:
 
 
 def seconds(f: Callable) -> float:
-    """Of one call."""
+    """Seconds of one call."""
     started = time.perf_counter()
     f()
     return time.perf_counter() - started
 
 
-def cores(rounds: int) -> None:
-    """Print the efficiency of two processes."""
-    calls = [(CFG.with_(placement=placement), seed) for placement in GRID["placement"] for seed in GRID["seed"]]
+def cores(rounds: int, seeds: int) -> float:
+    """Print the efficiency of two processes; joblib's time on two over ours."""
+    grid = {"placement": ["post", "pre"], "seed": range(seeds)}
+    calls = [(CFG.with_(placement=placement), seed) for placement in grid["placement"] for seed in grid["seed"]]
     ways = {
-        "ln.sweep, this process": lambda: ln.sweep(heavy, GRID, CFG, keep=False, jobs=1, progress=False),
-        "ln.sweep, 2 processes": lambda: ln.sweep(heavy, GRID, CFG, keep=False, jobs=2, progress=False),
+        "ln.sweep, this process": lambda: ln.sweep(heavy, grid, CFG, keep=False, jobs=1, progress=False),
+        "ln.sweep, 2 processes": lambda: ln.sweep(heavy, grid, CFG, keep=False, jobs=2, progress=False),
         "joblib.Parallel, 2 processes": lambda: joblib.Parallel(2)(joblib.delayed(heavy)(*call) for call in calls),
     }
     for work in ways.values():
@@ -71,6 +72,7 @@ def cores(rounds: int) -> None:
     ]
     print(f"{len(calls)} cells, median of {rounds} rounds")
     show(rows, ("", "s", "speed", "efficiency"))
+    return float(np.median(times[:, 2] / times[:, 1]))
 
 
 def loop(grid: dict) -> pd.DataFrame:
@@ -83,8 +85,8 @@ def loop(grid: dict) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def overhead(sizes: list[int]) -> None:
-    """Print milliseconds a cell as the grid grows."""
+def overhead(sizes: list[int], dask: bool) -> None:
+    """Print milliseconds per cell as the grid grows."""
     ways: dict[str, Callable] = {
         "plain loop": loop,
         "nothing remembered": lambda grid: ln.sweep(nothing, grid, CFG, keep=False, jobs=1, progress=False),
@@ -92,7 +94,7 @@ def overhead(sizes: list[int]) -> None:
         "read again": lambda grid: ln.sweep(nothing, grid, CFG, progress=False),
         "on 2 processes": lambda grid: ln.sweep(nothing, grid, CFG, keep=False, jobs=2, progress=False),
     }
-    if find_spec("distributed"):
+    if dask:
         ways["on a Dask cluster of 2"] = on_dask
     took = np.zeros((len(ways), len(sizes)))
     for j, size in enumerate(sizes):
@@ -102,34 +104,33 @@ def overhead(sizes: list[int]) -> None:
                 took[i, j] = seconds(lambda work=work, n=size // 10: work({"depth": range(1, 11), "seed": range(n)}))
     each = 1e3 * took / sizes
     rows = [
-        (name, *(f"{one:.2f}" for one in row), f"{exponent(sizes, whole):.2f}")
-        for name, row, whole in zip(ways, each, took, strict=True)
+        (name, *(f"{one:.2f}" for one in row), f"{exponent(sizes, total):.2f}")
+        for name, row, total in zip(ways, each, took, strict=True)
     ]
-    show(rows, ("ms a cell", *(f"{size} cells" for size in sizes), "exponent of the whole"))
+    show(rows, ("ms per cell", *(f"{size} cells" for size in sizes), "exponent of the total"))
 
 
 def on_dask(grid: dict) -> None:
-    """On the cluster of `main`."""
+    """Run a sweep on the cluster that `main` started."""
     with joblib.parallel_config(backend="dask"):
         ln.sweep(nothing, grid, CFG, keep=False, progress=False)
 
 
 def main() -> None:
-    """Both questions."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--cells", nargs="+", type=int, default=[100, 1000, 5000])
-    parser.add_argument("--rounds", type=int, default=3)
-    args = parser.parse_args()
+    """Answer both questions, and print the ratio."""
+    args = options(__doc__, cells=((100, 1000, 5000), (20, 40)), rounds=(3, 1), seeds=(8, 1))
     print(machine())
-    cores(args.rounds)
-    if not find_spec("distributed"):
-        overhead(args.cells)
-        return
-    from dask.distributed import Client, LocalCluster
+    ratio = cores(args.rounds, args.seeds)
+    dask = find_spec("distributed") is not None and not args.short
+    with ExitStack() as stack:
+        if dask:
+            from dask.distributed import Client, LocalCluster
 
-    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster, Client(cluster):
-        on_dask({"depth": [1, 2], "seed": range(4)})  # workers import torch
-        overhead(args.cells)
+            cluster = stack.enter_context(LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0"))
+            stack.enter_context(Client(cluster))
+            on_dask({"depth": [1, 2], "seed": range(4)})  # workers import torch
+        overhead(args.cells, dask)
+    show_ratio(ratio)
 
 
 if __name__ == "__main__":

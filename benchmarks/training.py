@@ -1,16 +1,16 @@
-"""Words a second in training: our loop against nn.Transformer with a plain padded loader and torch.optim.Adam.
+"""Words per second in training: our loop against nn.Transformer with a plain padded loader and torch.optim.Adam.
 
 The same model (Post-LN, 2+2 layers, width 64, initialised alike), the same batches, the same rate. They are trained
-side by side, a few steps each in turn, and compared turn by turn, so that a busy machine slows all. Losses at the end
-are on the validation split, for speed at a worse loss is less of a gain: the second row is the peer with sentences of
-like length together, which is quick, but learns less a step.
+side by side, a few steps each in turn, and compared turn by turn, so that a busy machine slows all. The final losses
+are on the validation split, because speed at a worse loss is less of a gain: the second row is the peer with batches
+of sentences of similar length, which is quick, but learns less per step.
+Ratio: our words per second over those of nn.Transformer, plain padded, on the first corpus.
 
     python benchmarks/training.py [--corpus captions multi30k]
 """
 
 from __future__ import annotations
 
-import argparse
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -23,16 +23,16 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from benchmarks._timing import machine, show
-from lntutor.config import Batch, ModelConfig, TrainConfig
-from lntutor.corpus import PAD, Corpus, CorpusError, load_corpus
-from lntutor.reading import positions
-from lntutor.training import Trainer
+from benchmarks._timing import machine, options, show, show_ratio
+from lntutor.model.config import Batch, ModelConfig, TrainConfig
+from lntutor.model.parameters import positions
+from lntutor.text.corpus import PAD, Corpus, CorpusError, load_corpus
+from lntutor.training.trainer import Trainer
 
 CFG = ModelConfig("post", depth=2, width=64, heads=4, ffn=256, init="torch")
 HOW = TrainConfig(lr=1e-3, warmup=100, schedule="constant", steps=300, batch=64, validate_every=10**6)
 POOL = 100  # batches sorted by length together
-TURN = 10  # steps of one before the other has its turn
+TURN = 10  # steps of one before the next has its turn
 
 
 class Peer(nn.Module):
@@ -45,7 +45,7 @@ class Peer(nn.Module):
         for table in (self.source, self.target):
             nn.init.normal_(table.weight, std=d**-0.5)
         self.net = nn.Transformer(d, CFG.heads, CFG.depth, CFG.depth, CFG.ffn, dropout=0.0, batch_first=True)
-        self.net.encoder.norm = self.net.decoder.norm = None  # Post-LN has no norm of its own at the end
+        self.net.encoder.norm = self.net.decoder.norm = None  # Post-LN has no final norm
         self.register_buffer("place", torch.from_numpy(positions(512, d)).float())
 
     def forward(self, source, target):
@@ -62,7 +62,7 @@ class Peer(nn.Module):
 
 
 def plain_loader(corpus: Corpus, size: int) -> Iterator[Batch]:
-    """Sentences in a drawn order, padded to the longest of each batch: what a DataLoader with a collate does."""
+    """Sentences in a drawn order, padded to the longest of each batch, as by a DataLoader."""
     rng, pairs = np.random.default_rng(0), len(corpus.pairs("train"))
     while True:
         order = rng.permutation(pairs)
@@ -71,7 +71,7 @@ def plain_loader(corpus: Corpus, size: int) -> Iterator[Batch]:
 
 
 def peer_step(corpus: Corpus, batches: Iterator[Batch]) -> tuple[Callable[[int], int], Peer]:
-    """A function that makes one step of the peer and says how many words it had."""
+    """A function that makes one step of the peer and returns its number of words."""
     torch.manual_seed(0)
     model = Peer(corpus)
     optimizer = torch.optim.Adam(model.parameters(), betas=(0.9, 0.98))
@@ -94,7 +94,7 @@ def peer_step(corpus: Corpus, batches: Iterator[Batch]) -> tuple[Callable[[int],
 
 @torch.no_grad()
 def peer_loss(model: Peer, corpus: Corpus) -> float:
-    """The peer's validation loss, in nats a word."""
+    """The peer's validation loss, in nats per word."""
     total = words = 0
     for batch in corpus.batches("val", 128):
         logits = model(torch.from_numpy(batch.source), torch.from_numpy(batch.target)).flatten(0, 1)
@@ -117,8 +117,8 @@ def our_step(corpus: Corpus, batches: Iterator[Batch]) -> tuple[Callable[[int], 
     return step, trainer
 
 
-def measure(corpus: Corpus, steps: int) -> None:
-    """Print words a second and final losses, ours and the peers'."""
+def measure(corpus: Corpus, steps: int) -> float:
+    """Print words per second and final losses, ours and the peers'; our speed over the plain peer's."""
     sorted_batches = corpus.stream("train", HOW.batch, seed=0, pool=POOL)
     plain, plain_model = peer_step(corpus, plain_loader(corpus, HOW.batch))
     by_length, by_length_model = peer_step(corpus, sorted_batches)
@@ -139,21 +139,22 @@ def measure(corpus: Corpus, steps: int) -> None:
         for (name, speed), loss in zip(speeds.items(), losses, strict=True)
     ]
     show(rows, ("", "words/s", "ratio", "validation loss"))
+    return float(np.median(np.array(speeds["lntutor"]) / base))
 
 
 def main() -> None:
-    """Every corpus that was asked for."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--corpus", nargs="+", default=["captions", "multi30k"])
-    parser.add_argument("--steps", type=int, default=HOW.steps)
-    args = parser.parse_args()
+    """Measure every corpus that is here, and print the ratio."""
+    args = options(__doc__, corpus=(("captions", "multi30k"), ("captions",)), steps=(HOW.steps, TURN))
     torch.set_num_threads(1)
     print(machine())
+    ratios = []
     for name in args.corpus:
         try:
-            measure(load_corpus(name), args.steps)
+            ratios.append(measure(load_corpus(name), args.steps))
         except CorpusError as error:
             print(f"{name}: {error}")
+    if ratios:
+        show_ratio(ratios[0])
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
-"""All checks in one run: lint, format, then pytest with whatever arguments were given.
+"""All checks in one run: lint, format, types, then pytest with the arguments given; the slowest tests come last.
 
-A failing lint does not keep the tests from running; the exit code counts both.
+The tests run even if lint fails; the exit code counts both.
 """
 
 import subprocess
@@ -8,8 +8,9 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-LINT = (["ruff", "check", "."], ["ruff", "format", "--check", "."])
-PARALLEL = ["-n", "auto", "--dist", "loadgroup", "--no-loadscope-reorder"]  # a process a core; see tests/conftest.py
+LINT = (["ruff", "check", "."], ["ruff", "format", "--check", "."], ["basedpyright", "--pythonpath", sys.executable])
+PARALLEL = ["-n", "auto", "--dist", "loadgroup", "--no-loadscope-reorder"]  # one process per core: tests/conftest.py
+SLOWEST = ["--durations=20", "--durations-min=1"]
 
 
 def run(module: list[str]) -> int:
@@ -19,11 +20,11 @@ def run(module: list[str]) -> int:
 
 
 def main(pytest_arguments: list[str]) -> int:
-    """1 if lint or tests failed; pytest speaks last."""
+    """1 if lint or tests failed, else 0; pytest prints last."""
     failed = [" ".join(step) for step in LINT if run(step)]
     if failed:
-        print("FAILED:", ", ".join(failed), "(try `make format`); the tests run all the same", flush=True)
-    return 1 if run(["pytest", *PARALLEL, *pytest_arguments]) or failed else 0
+        print("FAILED:", ", ".join(failed), "(try `make format`); the tests run anyway", flush=True)
+    return 1 if run(["pytest", *PARALLEL, *SLOWEST, *pytest_arguments]) or failed else 0
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from lntutor.browser import find_browser
+from lntutor.publish.browser import find_browser
 
 HOW = """No Chromium or Chrome was found, so the browser tests are left out (with CI=true they fail).
 Install one (Debian: sudo apt-get install chromium; elsewhere: Chromium or Google Chrome), or name one that

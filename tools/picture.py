@@ -21,9 +21,9 @@ sys.path.insert(0, str(ROOT))
 
 from playwright.sync_api import Browser, Page  # noqa: E402
 
-from lntutor.browser import find_browser  # noqa: E402
-from lntutor.files import put  # noqa: E402
-from lntutor.gallery import EXPLORERS, NOTEBOOKS, PICTURES  # noqa: E402
+from lntutor.publish.browser import find_browser  # noqa: E402
+from lntutor.publish.gallery import EXPLORERS, NOTEBOOKS, PICTURES  # noqa: E402
+from lntutor.text.files import put  # noqa: E402
 from tests.browser.jupyter import (  # noqa: E402
     SECONDS,
     Server,

@@ -7,7 +7,7 @@ from html import escape
 from math import log
 from pathlib import Path
 
-from lntutor.files import put
+from lntutor.text.files import put
 
 TARGET = Path(__file__).resolve().parent.parent / "notebooks" / "sheet.html"
 WIDE, HIGH = 180, 63  # of a drawing, in mm: three fit on A4 and on Letter
@@ -45,30 +45,21 @@ GRADIENT = (0.1, 0.2, 0.5, 1, 2, 5, 10)
 LOSS = Axis("loss (nats a word)", tuple(range(8)), 0, 7)
 STEPS = Axis("training step (32 sentences each)", tuple(range(0, 301, 50)), 0, 300)
 PANELS = (
-    Panel(
-        "12 layers, one token: how large is the stream after each layer?",
-        Axis("‖x‖²/d (squared size of a feature, no unit, log)", (0.5, 1, 2, 5, 10, 20, 50, 100), 0.5, 100, log=True),
-        Axis("layer (0: input)", tuple(range(0, 13, 2)), -0.5, 12.5),
-    ),
-    Panel(
-        "Networks of 1 to 24 layers: how large is the gradient of W₂ in the LAST layer? (width 128, one token)",
-        Axis("depth L (layers, log)", (1, 2, 3, 6, 12, 24), 1, 24, log=True),
-        Axis("‖∂L/∂W₂‖ (log)", (1, 2, 5, 10, 20, 50, 100), 1, 100, log=True),
-    ),
-    Panel(
-        "6 + 6 layers, before training: how large is the gradient of W₂ in each layer?",
-        Axis("‖∂L/∂W₂‖ (no unit, log)", GRADIENT, 0.1, 10, log=True),
-        Axis("layer (1: input)", tuple(range(1, 7)), 0.5, 6.5),
-        ("encoder", "decoder"),
-    ),
+    Panel("12 layers, one token: how large is the stream after each layer?",
+          Axis("‖x‖²/d (squared size of a feature, no unit, log)", (0.5, 1, 2, 5, 10, 20, 50, 100), 0.5, 100, log=True),
+          Axis("layer (0: input)", tuple(range(0, 13, 2)), -0.5, 12.5)),
+    Panel("Networks of 1 to 24 layers: how large is the gradient of W₂ in the LAST layer? (width 128, one token)",
+          Axis("depth L (layers, log)", (1, 2, 3, 6, 12, 24), 1, 24, log=True),
+          Axis("‖∂L/∂W₂‖ (log)", (1, 2, 5, 10, 20, 50, 100), 1, 100, log=True)),
+    Panel("6 + 6 layers, before training: how large is the gradient of W₂ in each layer?",
+          Axis("‖∂L/∂W₂‖ (no unit, log)", GRADIENT, 0.1, 10, log=True),
+          Axis("layer (1: input)", tuple(range(1, 7)), 0.5, 6.5), ("encoder", "decoder")),
     Panel("2 + 2 layers, Adam at the high rate 0.01, NO warm-up: how does the loss go?", STEPS, LOSS),
     Panel("The same with 100 steps of warm-up: how does the loss go?", STEPS, LOSS),
-    Panel(
-        "6 + 6 layers, at the start: how are the Hessian's eigenvalues spread?",
-        Axis("eigenvalue λ (nats a squared unit of weight)", tuple(range(-60, 61, 20)), -80, 80),
-        Axis("density (log)", (1e-8, 1e-6, 1e-4, 0.01, 1), 1e-9, 1, log=True),
-    ),
-)
+    Panel("6 + 6 layers, at the start: how are the Hessian's eigenvalues spread?",
+          Axis("eigenvalue λ (nats a squared unit of weight)", tuple(range(-60, 61, 20)), -80, 80),
+          Axis("density (log)", (1e-8, 1e-6, 1e-4, 0.01, 1), 1e-9, 1, log=True)),
+)  # fmt: skip
 PAGE = """<!DOCTYPE html>
 <html lang="en">
 <head>

@@ -14,8 +14,8 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from benchmarks._timing import show  # noqa: E402
-from lntutor.browser import find_browser  # noqa: E402
-from lntutor.lessons import FOLDER, numbered  # noqa: E402
+from lntutor.lesson.run_notebook import FOLDER, by_number  # noqa: E402
+from lntutor.publish.browser import find_browser  # noqa: E402
 from tests.browser.jupyter import Notebook, chromium, jupyterlab, new_notebook, project_command  # noqa: E402
 from tests.browser.test_lecture import HEIGHT, ON_SCREEN, SCREEN, present  # noqa: E402
 
@@ -33,7 +33,7 @@ def main() -> None:
     parser.add_argument("--pictures", type=Path, help="folder for a picture of every slide")
     args = parser.parse_args()
     try:
-        lessons = numbered(FOLDER.glob("*.ipynb"), args.numbers)
+        lessons = by_number(FOLDER.glob("*.ipynb"), args.numbers)
     except ValueError as error:
         parser.error(str(error))
     os.environ["LNTUTOR_REVEAL"] = "1"

@@ -18,9 +18,9 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from benchmarks._timing import machine  # noqa: E402
-from lntutor import files  # noqa: E402
-from lntutor.browser import find_browser  # noqa: E402
-from tests.soak import NAMES, Soaked, soak  # noqa: E402
+from lntutor.publish.browser import find_browser  # noqa: E402
+from lntutor.text import files  # noqa: E402
+from tests.explore.soak import NAMES, Soaked, soak, soak_here  # noqa: E402
 
 REPORT = ROOT / "benchmarks" / "soak.txt"
 SETTINGS = {  # of the processes and kernels that are started
@@ -41,15 +41,15 @@ HEADERS = {
 }  # fmt: skip
 NOTES = {
     "process": (
-        "check: picture, words and table are those of a new explorer with the same state. first, last: median of the",
-        "same moves, after as many others; ratio: the median of each move's own. +: from there to the end.",
+        "check: picture, words and table are those of a new explorer with the same state.",
         "objects: those that Python's collector knows.",
     ),
-    "page": (
-        "check: page and kernel, at rest, show the same controls and the same picture; no error in the console.",
-        "first, last: mean of the same quarter of the moves, the checks included. +: between the ends of the two.",
-    ),
+    "page": ("check: page and kernel, at rest, show the same controls and the same picture; no error in the console.",),
 }
+LAST_NOTE = (
+    "first, last: median of the same moves, after as many others; ratio: the median of each move's own. +: from there",
+    "to the end.",
+)
 
 
 def in_process(name: str, moves: int, seed: int) -> tuple[tuple, list[str]]:
@@ -57,10 +57,9 @@ def in_process(name: str, moves: int, seed: int) -> tuple[tuple, list[str]]:
     with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
         found: Soaked = pool.submit(_soak_here, name, moves, seed).result()
     warm, end = found.warm, found.end
-    counts = (found.moves, found.checks, found.said, len(found.faults), f"{found.seconds:.0f}")
     memory = (f"{end.rss:.0f}", f"{end.rss - warm.rss:+.0f}", f"{end.bank - warm.bank:+.0f}")
     rest = (f"{now - before:+d}" for before, now in zip(warm[2:], end[2:], strict=True))
-    return (name, *counts, *_pace(found.first, found.last, found.ratio), *memory, *rest), found.faults
+    return (name, found.moves, found.checks, found.said, *_common(found), *memory, *rest), found.faults
 
 
 def _soak_here(name: str, moves: int, seed: int) -> Soaked:
@@ -68,21 +67,21 @@ def _soak_here(name: str, moves: int, seed: int) -> Soaked:
 
     torch.set_num_threads(1)
     try:
-        return soak(name, moves, seed, progress=_progress(f"{name}, in process", moves))
+        return soak_here(name, moves, seed, progress=_progress(f"{name}, in process", moves))
     except KeyboardInterrupt:
-        os._exit(130)  # without a word: the parent has them
+        os._exit(130)  # without a message: the parent has one
 
 
 def in_page(name: str, moves: int, seed: int) -> tuple[tuple, list[str]]:
     """The row of an explorer in a page of its own, and its faults."""
-    from tests.browser import soak as page
     from tests.browser.jupyter import chromium, jupyterlab, new_notebook, scratch_command, write_notebook
+    from tests.browser.soak import PageDriver, cells
 
     with tempfile.TemporaryDirectory() as folder:
         home, root = Path(folder, "home"), Path(folder, "notebooks")
         home.mkdir()
         root.mkdir()
-        write_notebook(root / "soak.ipynb", *page.cells(name))
+        write_notebook(root / "soak.ipynb", *cells(name))
         with (
             jupyterlab(home, scratch_command(root)) as server,
             chromium(find_browser()) as browser,
@@ -90,18 +89,19 @@ def in_page(name: str, moves: int, seed: int) -> tuple[tuple, list[str]]:
         ):
             notebook.open(server, "soak", folder="")
             notebook.run_all()
-            found = page.soak(notebook, name, moves, seed, _progress(f"{name}, in a page", moves))
-            faults = [*notebook.errors(), *found.faults]
+            progress = _progress(f"{name}, in a page", moves)
+            found = soak(PageDriver(notebook, name, seed), moves, seed, every=25, progress=progress)
+            found = found._replace(faults=[*notebook.errors(), *found.faults])
     warm, end = found.warm, found.end
-    counts = (found.moves, found.checks, len(faults), f"{found.seconds:.0f}")
     heap = (f"{end.heap:.0f}", f"{end.heap - warm.heap:+.1f}")
     more = (f"{end.nodes - warm.nodes:+d}", f"{end.listeners - warm.listeners:+d}")
     kernel = (f"{end.kernel:.0f}", f"{end.kernel - warm.kernel:+.0f}")
-    return (name, *counts, *_pace(found.first, found.last, found.last / found.first), *heap, *more, *kernel), faults
+    return (name, found.moves, found.checks, *_common(found), *heap, *more, *kernel), found.faults
 
 
-def _pace(first: float, last: float, ratio: float) -> tuple[str, str, str]:
-    return f"{first:.3g}", f"{last:.3g}", f"{ratio:.2f}"
+def _common(found: Soaked) -> tuple:
+    """Faults, seconds and pace."""
+    return len(found.faults), f"{found.seconds:.0f}", f"{found.first:.3g}", f"{found.last:.3g}", f"{found.ratio:.2f}"
 
 
 def _progress(what: str, moves: int):
@@ -136,6 +136,7 @@ def report(rows: dict[str, dict[str, tuple]], seed: int) -> str:
         lines += [TITLES[part]]
         lines += ["  ".join(cell.ljust(width) for cell, width in zip(r, widths, strict=True)).rstrip() for r in table]
         lines += NOTES[part]
+    lines += LAST_NOTE
     return "\n".join(lines) + "\n"
 
 

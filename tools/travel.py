@@ -87,10 +87,13 @@ def _doubled() -> None:
     """The default float32 of measurements, of what learns and of the Hessian becomes float64, in this process."""
     import torch
 
-    from lntutor import boundedness, curvature, lanczos, learner, measure
+    from lntutor.curvature import hessian, lanczos
+    from lntutor.curvature import spectrum as curvature
+    from lntutor.measure import gradients, signals
+    from lntutor.training import network as learner
 
     twice = {"float32": "float64", torch.float32: torch.float64}
-    for module in (boundedness, curvature, lanczos, learner, measure):
+    for module in (curvature, gradients, hessian, lanczos, learner, signals):
         for thing in (thing for thing in vars(module).values() if getattr(thing, "__module__", "") == module.__name__):
             for function in (thing, getattr(thing, "__init__", None)):
                 known = getattr(function, "__kwdefaults__", None) or {}
@@ -101,9 +104,9 @@ def _doubled() -> None:
 
 def arrive() -> str:
     """After the last cell: what was measured for each prediction, and what was recorded of each claim, as JSON."""
-    from lntutor.claims import CLAIMS
-    from lntutor.lesson import page
-    from lntutor.notes import NOTES
+    from lntutor.lesson import question as page
+    from lntutor.lesson.claims import CLAIMS
+    from lntutor.lesson.notes import NOTES
 
     pages = {name: reference() for name, reference in page._ON_PAGE.items()}
     answers = {name: p._result[1] for name, p in pages.items() if getattr(p, "_result", None)}
@@ -152,7 +155,7 @@ def _errors(number: int, cell: dict) -> Iterator[str]:
 
 def voyage(path: Path, way: Way, at_home: dict[str, str]) -> dict:
     """A row of the report; `at_home` has the measured choices of the lesson as it is written, where they are known."""
-    from lntutor.claims import stored
+    from lntutor.lesson.claims import stored
 
     kept = stored().query("notebook == @path.stem[:2]")["verdict"].to_dict()
     failed, count, found = run(path, way)
@@ -187,7 +190,7 @@ def write(table, path: Path, command: str) -> None:
     """Put a table in its place whole, under the command that makes it."""
     import torch
 
-    from lntutor import files
+    from lntutor.text import files
 
     head = f"# {command}\n# torch {torch.__version__.partition('+')[0]} at the last run\n"
     files.put(path, head + table.to_csv(index=False, lineterminator="\n", float_format="%.4g"))
@@ -216,7 +219,8 @@ def train() -> None:
 def trained(placement: str, rate: float) -> dict[str, float]:
     """What is left of a run: the loss and BLEU on held-out text, and λmax at the start and at the end."""
     import lntutor as ln
-    from lntutor import curvature, training
+    from lntutor.curvature import spectrum as curvature
+    from lntutor.training import trainer as training
 
     corpus = ln.load_corpus("captions")
     how = ln.TrainConfig(lr=rate, warmup=0, schedule="constant", steps=300, batch=32)
@@ -231,7 +235,7 @@ def trained(placement: str, rate: float) -> dict[str, float]:
 
 def main(arguments: list[str]) -> int:
     """0 if every lesson's checks, verdicts and answers travel."""
-    from lntutor.lessons import FOLDER, numbered
+    from lntutor.lesson.run_notebook import FOLDER, by_number
 
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("numbers", nargs="*", metavar="NN", help="numbers of notebooks, such as 04 (default: all)")
@@ -241,7 +245,7 @@ def main(arguments: list[str]) -> int:
     if args.training:
         train()
         return 0
-    for path, way in itertools.product(numbered(FOLDER.glob("*.ipynb"), args.numbers), args.ways):
+    for path, way in itertools.product(by_number(FOLDER.glob("*.ipynb"), args.numbers), args.ways):
         home = [row["answers"] for row in report() if (row["lesson"], row["samples"]) == (path.stem, HOME)]
         row = voyage(path, WAYS[way], json.loads(home[0]) if home and way != "home" else {})
         keep(row)

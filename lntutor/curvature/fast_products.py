@@ -1,9 +1,11 @@
-"""The forward pass with second derivatives by hand: what torch composes of many small steps takes few here.
+"""The forward pass with second derivatives written by hand: fewer and larger steps than autograd's, so faster.
 
-Each operation is a pair: `X` has a derivative, `XSlope`, which has one itself. A product with the Hessian asks for no
-gradient of a weight, only for its derivative, so the first backward pass puts a place-holder there (`unknown`); a
-backward pass of which no derivative is wanted gives the gradients themselves, as always.
+Each operation is a pair: `X`, and its derivative `XSlope`, which has a derivative itself. A product with the Hessian
+needs not a weight's gradient but only the gradient's derivative, so `XSlope` returns a placeholder for the gradient
+(`unknown`). A backward pass that is not differentiated again gives the true gradients.
 """
+# pyright: reportIncompatibleMethodOverride=false
+# As usual in torch, backward names its gradients, where the base class Function has *grad_outputs.
 
 from __future__ import annotations
 
@@ -12,12 +14,12 @@ from torch import Tensor
 from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 
-from lntutor.model import Sequence, Transformer
-from lntutor.reading import EPS
+from lntutor.model.rule import EPS
+from lntutor.model.transformer import Sequence, Transformer
 
 
 def unknown(weight: Tensor) -> Tensor:
-    """In place of a gradient that nobody reads: shaped like the weight, without memory."""
+    """A placeholder for a gradient that nothing reads: shaped like the weight, without memory."""
     return weight.new_zeros(()).expand_as(weight)
 
 
@@ -48,7 +50,7 @@ class LinearSlope(Function):
 
     @staticmethod
     @once_differentiable
-    def backward(ctx, u, V, v):  # directions of x's, W's and b's gradient; None: none
+    def backward(ctx, u, V, v):  # gradients at the three outputs; None is zero
         x, W, g = ctx.saved_tensors
         to_g = torch.zeros_like(g) if V is None else x @ V
         if v is not None:
@@ -73,7 +75,7 @@ class Relu(Function):
 
 
 class ReluSlope(Function):
-    """Its derivative, g where y > 0; by y it has none, for which torch's own makes a tensor of zeros."""
+    """Its derivative, g where y > 0; None by y, for which torch's own would make a tensor of zeros."""
 
     @staticmethod
     def forward(ctx, g, y):
@@ -129,7 +131,7 @@ class LayerNormSlope(Function):
 
 
 def project(h: Tensor, x: Tensor, mean: Tensor, r: Tensor) -> Tensor:
-    """s(h), the derivative of x̂: symmetric, so it leads both ways."""
+    """s(h), the derivative of x̂ in direction h; it is symmetric, so also the gradient."""
     how = x.shape[-1:], mean, r, None, None, [True, False, False]
     return torch.ops.aten.native_layer_norm_backward(h, x, *how)[0]
 
@@ -159,7 +161,7 @@ class Attention(Function):
 class AttentionSlope(Function):
     """Its derivatives S k, Sᵀq and Aᵀg, where S = c A ∘ M is that by the scores and M = g vᵀ less its mean under A.
 
-    What goes back to A goes through the softmax next, which does not see what is added to a whole row of it.
+    The gradient at A may differ by a constant per row, as the softmax that it passes next ignores one.
     """
 
     @staticmethod
@@ -183,12 +185,12 @@ class AttentionSlope(Function):
 
 
 def centred(M: Tensor, A: Tensor) -> Tensor:
-    """M less the mean of each row, weighted by A; in place."""
+    """M minus the mean of each row, weighted by A; in place."""
     return M.sub_((A * M).sum(-1, keepdim=True))
 
 
 class Take(Function):
-    """rows[there]. Its derivative is g[back], where all that `back` leaves out, which is padding, has g = 0."""
+    """rows[there]. Its derivative is g[back]: the places that `back` leaves out are padding, with g = 0."""
 
     @staticmethod
     def forward(ctx, rows, there, back):
@@ -202,8 +204,9 @@ class Take(Function):
 
 
 def rows_of(sequence: Sequence, parts: int, heads: int) -> tuple[Tensor, Tensor]:
-    """Which row of (N, parts, H) stands at each of (parts, B, H, n), and at which of these each row stands."""
+    """Indices from (N, parts, H) rows to (parts, B, H, n) places, and back."""
     packing, B, n = sequence.packing, sequence.batch, sequence.length
+    assert packing is not None  # the callers have checked
     if (parts, heads) not in packing.rows:
         rows = torch.arange(len(packing.places) * parts * heads).view(-1, parts, heads)
         there = rows[packing.words].view(B, n, parts, heads).permute(2, 0, 3, 1)
@@ -214,28 +217,25 @@ def rows_of(sequence: Sequence, parts: int, heads: int) -> tuple[Tensor, Tensor]
 
 
 class Twice(Transformer):
-    """The same pass by these operations."""
+    """The forward pass made of these operations."""
 
     def linear(self, x, at, block, parameter):
-        """x W + b."""
         bias = self.weights.get((at.side, at.layer, block, parameter.replace("W", "b")))
         if bias is None or x.ndim != 2:
             return super().linear(x, at, block, parameter)
         return Linear.apply(x, self.weights[at.side, at.layer, block, parameter], bias)
 
     def relu(self, x):
-        """max(x, 0)."""
         return Relu.apply(x)
 
     def norm(self, x, name, at):
-        """LayerNorm, where it is one."""
         gain, bias = self.weights.get((*name, "gain")), self.weights.get((*name, "bias"))
         if self.cfg.placement.norm or self.cfg.norm != "layer" or gain is None:
             return super().norm(x, name, at)
         return LayerNorm.apply(x, gain, bias)
 
     def by_head(self, sequence, at, block, letters):
-        """One product of matrices for all letters, and one step from words to heads and sentences."""
+        """One matrix product for all letters, and one step from words to heads and sentences."""
         place = at.side, at.layer, block
         W = torch.cat([self.weights[*place, f"W_{letter}"] for letter in letters], 1)
         b = torch.cat([self.weights[*place, f"b_{letter}"] for letter in letters])
@@ -247,14 +247,13 @@ class Twice(Transformer):
         return y.view(len(letters), sequence.batch, H, sequence.length, -1).unbind()
 
     def join(self, sequence, heads):
-        """(B, H, n, d_head) → (N, d); the factor 0 at padding is for the derivative, which `Take` would copy there."""
-        if sequence.packing is None:
+        """(B, H, n, d_head) → (N, d); padding is set to 0 for the derivative, as `Take` needs it."""
+        if sequence.packing is None or sequence.real is None:
             return super().join(sequence, heads)
         there, back = rows_of(sequence, 1, self.cfg.heads)
         rows = (heads * sequence.real[:, None, :, None]).view(-1, heads.shape[-1])
         return Take.apply(rows, back, there).view(-1, self.cfg.width)
 
     def attend(self, name, q, k, v, visible):
-        """softmax(q kᵀ/√d_head) v, (B, H, n, d_head)."""
         flat = (t.reshape(-1, *t.shape[-2:]) for t in (q, k, v))
         return Attention.apply(*flat, None if visible is None else ~visible, q.shape[-3])[0].view(q.shape)

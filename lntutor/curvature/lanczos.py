@@ -1,8 +1,8 @@
-"""Lanczos: a few eigenvalues, and the whole spectrum in outline, of a matrix that is seen only through its products.
+"""Lanczos: the spectrum of a matrix A from products A v alone; it knows nothing of models.
 
-Knows vectors and products, nothing of models. After k products A is a k × k tridiagonal matrix T in a basis that grew
-out of one start vector: the ends of T's spectrum are the ends of A's, and the start vector's share in each of T's
-eigenvectors says how much of A's spectrum is near its eigenvalue (Golub & Welsch 1969; Ghorbani et al. 2019).
+k products give a k × k tridiagonal matrix T. The ends of T's spectrum are near those of A's, and the start vector's
+share in each of T's eigenvectors estimates how many of A's eigenvalues are near its eigenvalue (Golub & Welsch 1969;
+Ghorbani et al. 2019).
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from lntutor.reading import random_stream
+from lntutor.model.random_streams import random_stream
 
-ROUND_OFF = 64  # times the precision of the numbers, relative to T: a β that small is none
-ROWS = 16  # basis vectors that are kept in one piece of memory
+ROUND_OFF = 64  # times the machine precision, relative to T: a smaller β counts as 0
+ROWS = 16  # basis vectors in one piece of memory
 
 
 @dataclass(frozen=True)
 class Ritz:
-    """The eigenvalues of T, ascending, and what they say of those of A."""
+    """The eigenvalues of T, ascending, and how they relate to those of A."""
 
     values: np.ndarray  # (k,)
     weights: np.ndarray  # (k,): squared share of the start vector; they sum to one
-    residuals: np.ndarray  # (k,): an eigenvalue of A is at most so far away
+    residuals: np.ndarray  # (k,): an eigenvalue of A is at most this far away
 
     def __post_init__(self):
         for array in (self.values, self.weights, self.residuals):
@@ -35,26 +35,25 @@ class Ritz:
 
 
 class Lanczos:
-    """The iteration from one start vector, a product a step; stop and go on at will.
+    """The iteration from one start vector, one product per step.
 
-    A q_k = β_{k−1} q_{k−1} + α_k q_k + β_k q_{k+1}. In exact arithmetic the q are orthonormal by themselves; in
-    floating point they are not as soon as an eigenvalue has been found, which is then found again and again
-    ("ghosts"). So every new one is made orthogonal to all before it, twice (Parlett 1980, section 6.9), or not at all.
+    A q_k = β_{k−1} q_{k−1} + α_k q_k + β_k q_{k+1}. In exact arithmetic the q are orthonormal; in floating point they
+    cease to be as soon as an eigenvalue has been found, which is then found again and again ("ghosts"). So each new q
+    is made orthogonal to all before it, twice (Parlett 1980, section 6.9), unless `reorthogonalise` is False.
     """
 
     def __init__(self, matvec: Callable[[Tensor], Tensor], start: Tensor, *, reorthogonalise: bool = True):
         if start.ndim != 1 or not start.is_floating_point():
-            raise ValueError(
-                f"start must be a vector of floating-point numbers, got {start.dtype} {tuple(start.shape)}"
-            )
+            given = f"{start.dtype} {tuple(start.shape)}"
+            raise ValueError(f"start must be a vector of floating-point numbers, got {given}")
         length = _norm(start)
         if not 0 < length < float("inf"):
             raise ValueError(f"start must have a finite length above 0, got {length}")
         self.matvec, self.reorthogonalise = matvec, reorthogonalise
         self.alphas: list[float] = []  # the diagonal of T
-        self.betas: list[float] = []  # beside the diagonal; the last one leads out of T
+        self.betas: list[float] = []  # beside the diagonal; the last one is not in T
         self._end: int | None = None  # the number of steps that exhaust the space, once it is known
-        self._pieces: list[Tensor] = []  # q_1 … q_{k+1}, ROWS to a piece: nothing is copied when it grows
+        self._pieces: list[Tensor] = []  # q_1 … q_{k+1}, ROWS per tensor, so that nothing is copied when it grows
         self._keep(0, start.detach() / length)
 
     @property
@@ -64,7 +63,7 @@ class Lanczos:
 
     @property
     def exhausted(self) -> bool:
-        """Whether the basis spans an invariant subspace: there is nothing more to find."""
+        """Whether the basis spans an invariant subspace, so that another product would add nothing."""
         return self.steps == self._end
 
     @property
@@ -73,12 +72,12 @@ class Lanczos:
         return torch.cat(self._pieces)[: self.steps]
 
     def step(self) -> None:
-        """One product more; none where the space is exhausted. An interrupt leaves it out, or in with all of it."""
+        """One more product, unless the space is exhausted. An interrupted step counts fully or not at all."""
         if self.exhausted:
             return
         k = self.steps
         q = self._row(k)
-        if len(self.betas) > k:  # a step was interrupted: what it left would be in the way
+        if len(self.betas) > k:  # left by an interrupted step
             self._keep(k + 1, torch.zeros_like(q))
             del self.betas[k:]
         w = self.matvec(q)
@@ -102,7 +101,7 @@ class Lanczos:
         self.alphas.append(alpha)
 
     def ritz(self) -> Ritz:
-        """Eigenvalues of T, the start vector's share in each, and |β_k · last component| (Parlett 1980, ch. 13)."""
+        """Eigenvalues of T, the start vector's share in each, residuals |β_k · last component| (Parlett 1980)."""
         values, vectors = self._eigen()
         weights = vectors[0] ** 2
         return Ritz(values, weights / weights.sum(), np.abs(self.betas[self.steps - 1] * vectors[-1]))
@@ -141,13 +140,13 @@ def _norm(a: Tensor) -> float:
 
 
 def start_vector(size: int, seed: int, probe: int = 0, dtype: torch.dtype = torch.float32) -> Tensor:
-    """A direction drawn evenly from all, of length one: E of its weights is the share of eigenvalues at each value."""
+    """A random vector of length one; the Ritz weights it gives are unbiased estimates of the spectrum."""
     vector = random_stream("probe", seed, probe).standard_normal(size)
     return torch.from_numpy(vector / np.linalg.norm(vector)).to(dtype)
 
 
 def density(values, weights, width: float, x) -> np.ndarray:
-    """Σ_i w_i N(x; λ_i, width²), like x: the spectrum as a curve; its integral is that of the weights."""
+    """Σ_i w_i N(x; λ_i, width²), shaped like x: the spectrum as a smooth curve with integral Σ w_i."""
     values, weights, x = (np.asarray(a, dtype=float) for a in (values, weights, x))
     if not width > 0:
         raise ValueError(f"width must be above 0, got {width!r}")

@@ -1,96 +1,85 @@
-"""Several training runs side by side: cases × seeds, on this machine's cores, each trained once and remembered."""
+"""Compare training runs: cases × seeds, each trained once and kept in the cache, and tables of them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
+from typing import Any
 
 import pandas as pd
 
-from lntutor import store
-from lntutor.cells import Cell, compute, remembered
-from lntutor.config import ModelConfig, TrainConfig, seed_list, shown, whole
-from lntutor.corpus import Corpus
-from lntutor.training import Run, Sample, check_run, train
+from lntutor.experiments import cache
+from lntutor.experiments.cells import Cell, compute, remembered
+from lntutor.experiments.fingerprint import fingerprint
+from lntutor.model.checks import check_int, seed_list, short_repr
+from lntutor.model.config import ModelConfig, TrainConfig
+from lntutor.text.corpus import Corpus
+from lntutor.training.trainer import Run, Sample, check_run, train
 
 Case = tuple[ModelConfig, TrainConfig]
 
 
 def compare(
-    cases: Mapping[str, Case],
-    corpus: Corpus,
-    *,
-    seeds: Iterable[int] = range(3),
-    pairs: int = 200,
-    keep: bool = True,
-    jobs: int | None = None,
-    progress: bool = True,
-) -> dict[str, list[Run]]:
-    """Train every case with every seed: name → its runs, one a seed.
+    cases: Mapping[str, Case], corpus: Corpus, *, seeds: Iterable[int] = range(3), pairs: int = 200,
+    keep: bool = True, jobs: int | None = None, client: Any = None, progress: bool = True,
+) -> dict[str, list[Run]]:  # fmt: skip
+    """Train every case with every seed: name → its runs, one per seed.
 
-    A run that was trained before, with the same code on the same text, is read from the store; the others share
-    the cores. An interrupt keeps the runs that have ended: the next call goes on from there.
+    Runs with the same code on the same text are read from the cache. The others run on all cores, or on the Dask
+    cluster of `client`. An interrupt keeps the runs that have ended, and the next call goes on from there.
     """
-    seeds, pairs = seed_list(seeds), whole("pairs", pairs, 0, 10**9)
-    for case in _pairs_of(cases):
-        check_run(*case, corpus)
+    seeds, pairs = seed_list(seeds), check_int("pairs", pairs, 0, 10**9)
+    _check_cases(cases, corpus)
     wanted = {
         (name, seed): _cell(cfg, how.with_(seed=seed), corpus, pairs)
         for name, (cfg, how) in cases.items()
         for seed in seeds
     }
-    options = {"keep": keep, "jobs": jobs, "long": True, "progress": progress, "unit": "run"}
+    options = {"keep": keep, "jobs": jobs, "client": client, "long": True, "progress": progress, "unit": "run"}
     runs = dict(zip(wanted, compute(_one, list(wanted.values()), read=_read, **options), strict=True))
     return {name: [runs[name, seed] for seed in seeds] for name in cases}
 
 
-def _pairs_of(cases: Mapping[str, Case]) -> list[Case]:
-    """The cases, each of two settings, or a ValueError."""
+def _check_cases(cases: Mapping[str, Case], corpus: Corpus) -> None:
+    """A ValueError unless this is a dict of (ModelConfig, TrainConfig)."""
     if not isinstance(cases, Mapping) or not cases:
         example = "{'Post-LN': (ModelConfig(), TrainConfig())}"
-        raise ValueError(f"cases must be a dict such as {example}, got {shown(cases)}")
+        raise ValueError(f"cases must be a dict such as {example}, got {short_repr(cases)}")
     for name, case in cases.items():
         if not isinstance(case, tuple) or len(case) != 2:
-            raise ValueError(f"cases[{name!r}] must be (ModelConfig, TrainConfig), got {shown(case)}")
-    return list(cases.values())
+            raise ValueError(f"cases[{name!r}] must be (ModelConfig, TrainConfig), got {short_repr(case)}")
+        check_run(*case, corpus)
 
 
 def _cell(cfg: ModelConfig, how: TrainConfig, corpus: Corpus, pairs: int) -> Cell:
-    words = f"{cfg.placement.label}, {how.optimizer} {how.lr:g}, warm-up {how.warmup}, seed {how.seed}"
-    return Cell((cfg, how, corpus, pairs), _key(cfg, how, corpus, pairs), words)
+    label = f"{cfg.placement.label}, {how.optimizer} {how.lr:g}, warm-up {how.warmup}, seed {how.seed}"
+    key = cache.key("run", fingerprint((train, cfg, how, corpus, pairs)))
+    return Cell((cfg, how, corpus, pairs), key, label)
 
 
 def _one(cfg: ModelConfig, how: TrainConfig, corpus: Corpus, pairs: int) -> dict:
-    """A run, as the store has it."""
+    """A run, as it is written to the cache."""
     run = train(cfg, how, corpus, pairs=pairs, progress=False)
-    if run.status == "stopped":  # `train` keeps what it has; a comparison wants whole runs
+    if run.status == "stopped":  # only complete runs are kept
         raise KeyboardInterrupt
-    return _write(run)
+    tables = {name: getattr(run, name).to_dict("list") for name in ("table", "gradients")}
+    facts = {name: getattr(run, name) for name in ("corpus", "checksum", "status", "bleu")}
+    return tables | facts | {"samples": [asdict(sample) for sample in run.samples]}
 
 
 def recall(cfg: ModelConfig, how: TrainConfig, corpus: Corpus, pairs: int = 200) -> Run | None:
-    """The run of this case that the store has, if any."""
+    """The run of this case in the cache, or None."""
     cell = _cell(cfg, how, corpus, pairs)
-    return next((run for _, run in remembered({cell.name: cell}, _read)), None)
-
-
-def _key(cfg: ModelConfig, how: TrainConfig, corpus: Corpus, pairs: int) -> str:
-    return store.key("run", store.fingerprint((cfg, how, corpus, pairs)))
-
-
-def _write(run: Run) -> dict:
-    tables = {name: getattr(run, name).to_dict("list") for name in ("table", "gradients")}
-    told = {name: getattr(run, name) for name in ("corpus", "checksum", "status", "bleu")}
-    return tables | told | {"samples": [asdict(sample) for sample in run.samples]}
+    return next((run for _, run in remembered({cell.key: cell}, _read)), None)
 
 
 def _read(entry: dict, cell: Cell) -> Run:
     samples = tuple(Sample(**sample) for sample in entry.pop("samples"))
     tables = {name: pd.DataFrame(entry.pop(name)) for name in ("table", "gradients")}
-    return Run(*cell.given[:2], samples=samples, **tables, **entry)
+    return Run(*cell.arguments[:2], samples=samples, **tables, **entry)
 
 
-# Tables of several runs ----------------------------------------------------------------------------------------
+# Tables of runs ----------------------------------------------------------------------------------------
 
 
 def curves(runs: Mapping[str, list[Run]]) -> pd.DataFrame:
@@ -104,16 +93,13 @@ def gradients(runs: Mapping[str, list[Run]]) -> pd.DataFrame:
 
 
 def _stack(runs, of) -> pd.DataFrame:
-    parts = [
-        of(run).assign(run=name, placement=run.model.placement.key, seed=run.how.seed)
-        for name, several in runs.items()
-        for run in several
-    ]
+    named = [(name, run) for name, each in runs.items() for run in each]
+    parts = [of(run).assign(run=name, placement=run.model.placement.key, seed=run.how.seed) for name, run in named]
     return pd.concat(parts, ignore_index=True)
 
 
 def finals(runs: Mapping[str, list[Run]]) -> pd.DataFrame:
-    """One row a run: run, placement, optimizer, lr, warmup, seed, status, steps, val_loss, bleu.
+    """One row per run: run, placement, optimizer, lr, warmup, seed, status, steps, val_loss, bleu.
 
     The validation loss of a run that diverged is infinite, and its BLEU 0 where the task is translation.
     """
@@ -127,13 +113,7 @@ def finals(runs: Mapping[str, list[Run]]) -> pd.DataFrame:
             "warmup": run.how.warmup, "seed": run.how.seed, "status": run.status, "steps": len(run.table),
             "val_loss": run.val_loss, "bleu": score(run),
         }
-        for name, several in runs.items()
-        for run in several
+        for name, each in runs.items()
+        for run in each
     ]  # fmt: skip
     return pd.DataFrame(rows)
-
-
-def steps_to(run: Run, target: float) -> float:
-    """The first validated step at which the validation loss is at or below a target; infinite where it never is."""
-    reached = run.table[run.table["val_loss"] <= target]
-    return float(reached["step"].iloc[0]) if len(reached) else float("inf")

@@ -1,14 +1,13 @@
-"""Tables that take too long for a lesson: `python -m lntutor results NAME` makes one and writes it to data/results.
+"""Tables that take too long for a lesson: `python -m lntutor results NAME` writes one to data/results.
 
-Each file says in its first lines which command made it, on which text and of which size. Runs and measurements are
-remembered one by one, so an interrupted command goes on where it was.
+The first lines of each file hold the command that made it, the corpus and the sizes. Runs and measurements are cached
+one by one, so an interrupted command goes on where it was.
 """
 
 from __future__ import annotations
 
 import argparse
 import hashlib
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import takewhile
@@ -16,21 +15,22 @@ from pathlib import Path
 
 import pandas as pd
 
-from lntutor import files
-from lntutor.cells import CellError
-from lntutor.comparison import Case, compare, finals, gradients
-from lntutor.config import ModelConfig, TrainConfig, choice
-from lntutor.corpus import Corpus, load_corpus
-from lntutor.placements import PLACEMENTS, Placement, each, final_norm
-from lntutor.spectra import SIX, SPECTRA
-from lntutor.trained import TRAINED
-from lntutor.training import Run
+from lntutor import ROOT
+from lntutor.experiments.compare import Case, compare, finals, gradients
+from lntutor.experiments.stored_spectra import SIX_LAYERS, SPECTRA
+from lntutor.experiments.stored_training import TRAINED
+from lntutor.model.checks import check_choice
+from lntutor.model.config import ModelConfig, TrainConfig
+from lntutor.model.placements import PLACEMENTS, Placement, each, final_norm
+from lntutor.text import files
+from lntutor.text.corpus import Corpus, load_corpus
+from lntutor.training.trainer import Run
 
-FOLDER = Path(__file__).resolve().parent.parent / "data" / "results"
-CORPORA = ("captions", "multi30k")
+FOLDER = ROOT / "data" / "results"
+STORED_CORPORA = ("captions", "multi30k")
 GO_ON = "The runs that have ended are remembered, and the same command goes on from there"
-SMALL = ModelConfig("post", depth=2, width=64, heads=4, ffn=256)  # the model of every table, where not said otherwise
-QUICK = TrainConfig(steps=300, batch=32, schedule="constant")  # warm-up changes nothing but the first steps
+SMALL_MODEL = ModelConfig("post", depth=2, width=64, heads=4, ffn=256)  # the model of most tables
+QUICK_TRAINING = TrainConfig(steps=300, batch=32, schedule="constant")  # so that warm-up changes only the first steps
 LONG = TrainConfig(steps=600, batch=32, validate_every=50)  # the paper's schedule
 PRE_WITHOUT_SKIP = Placement(
     "no residual, LN first", "x ← f(N(x)), final N", each(lambda x, f, N, at: f(N(x))), finish=final_norm,
@@ -41,39 +41,38 @@ PRE_WITHOUT_SKIP = Placement(
 # The experiments -----------------------------------------------------------------------------------------------
 
 
-def _pair(cfg: ModelConfig = SMALL) -> dict[str, ModelConfig]:
-    return {key: cfg.with_(placement=key) for key in ("post", "pre")}
-
-
-def _named(cfg: ModelConfig, how: TrainConfig) -> str:
-    warm = f"warm-up {how.warmup}" if how.warmup else "no warm-up"
-    return f"{cfg.placement.label}, {how.optimizer} {how.lr:g}, {warm}"
+def _pair(cfg: ModelConfig = SMALL_MODEL) -> list[ModelConfig]:
+    return [cfg.with_(placement=key) for key in ("post", "pre")]
 
 
 def _cases(*cases: Case) -> dict[str, Case]:
-    return {_named(*case): case for case in cases}
+    def name(cfg: ModelConfig, how: TrainConfig) -> str:
+        warm = f"warm-up {how.warmup}" if how.warmup else "no warm-up"
+        return f"{cfg.placement.label}, {how.optimizer} {how.lr:g}, {warm}"
+
+    return {name(*case): case for case in cases}
 
 
 def warmup() -> dict[str, Case]:
     """Rate × warm-up for Post-LN and Pre-LN with Adam: the heat map."""
     rates, warmups = (3e-4, 1e-3, 3e-3, 1e-2), (0, 25, 100, 200)
-    return _cases(*((m, QUICK.with_(lr=lr, warmup=w)) for m in _pair().values() for lr in rates for w in warmups))
+    return _cases(*((m, QUICK_TRAINING.with_(lr=lr, warmup=w)) for m in _pair() for lr in rates for w in warmups))
 
 
 def optimizers() -> dict[str, Case]:
-    """SGD with and without warm-up; RAdam and GI-Adam without: can an optimiser take the place of warm-up?"""
-    sgd = [QUICK.with_(optimizer="sgd", lr=lr, warmup=w) for lr in (0.03, 0.1, 0.3) for w in (0, 100)]
-    others = [QUICK.with_(optimizer=name, lr=lr) for name in ("radam", "gi_adam") for lr in (3e-3, 1e-2)]
-    return _cases(*((m, how) for m in _pair().values() for how in (*sgd, *others)))
+    """SGD with and without warm-up, RAdam and GI-Adam without: can an optimiser replace warm-up?"""
+    sgd = [QUICK_TRAINING.with_(optimizer="sgd", lr=lr, warmup=w) for lr in (0.03, 0.1, 0.3) for w in (0, 100)]
+    others = [QUICK_TRAINING.with_(optimizer=name, lr=lr) for name in ("radam", "gi_adam") for lr in (3e-3, 1e-2)]
+    return _cases(*((m, how) for m in _pair() for how in (*sgd, *others)))
 
 
 def four() -> dict[str, Case]:
     """The talk's four requirements, left out one at a time, for Post-LN and Pre-LN, each at three rates."""
     cases = {}
     for key, skipless in (("post", "no_residual"), ("pre", PRE_WITHOUT_SKIP)):
-        m = SMALL.with_(placement=key)
+        m = SMALL_MODEL.with_(placement=key)
         for lr in (1e-3, 3e-3, 1e-2):
-            how = QUICK.with_(lr=lr, warmup=100)
+            how = QUICK_TRAINING.with_(lr=lr, warmup=100)
             cases |= {
                 f"{key}, nothing, {lr:g}": (m, how),
                 f"{key}, warm-up, {lr:g}": (m, how.with_(warmup=0)),
@@ -81,7 +80,7 @@ def four() -> dict[str, Case]:
                 f"{key}, residual, {lr:g}": (m.with_(placement=skipless), how),
             }
         for lr in (0.03, 0.1, 0.3):
-            cases[f"{key}, Adam, {lr:g}"] = (m, QUICK.with_(optimizer="sgd", lr=lr, warmup=100))
+            cases[f"{key}, Adam, {lr:g}"] = (m, QUICK_TRAINING.with_(optimizer="sgd", lr=lr, warmup=100))
     return cases
 
 
@@ -92,12 +91,12 @@ def figure2() -> dict[str, Case]:
     """
     adam = [LONG.with_(lr=lr, warmup=w) for lr in (5e-3, 1e-2) for w in (0, 1, 50, 200)]
     sgd = [LONG.with_(optimizer="sgd", lr=lr, warmup=w) for lr in (0.1, 0.5) for w in (1, 200)]
-    return _cases(*((SMALL, how) for how in (*adam, *sgd)))
+    return _cases(*((SMALL_MODEL, how) for how in (*adam, *sgd)))
 
 
 def figure4() -> dict[str, Case]:
     """Figure 4 in small: Post-LN with warm-up against Pre-LN without, with Adam and with RAdam, at two rates."""
-    post, pre = _pair().values()
+    post, pre = _pair()
     cases = [(post, LONG.with_(lr=lr, warmup=200)) for lr in (5e-3, 1e-2)]
     cases += [(pre, LONG.with_(optimizer=name, lr=lr)) for name in ("adam", "radam") for lr in (5e-3, 1e-2)]
     return _cases(*cases)
@@ -106,7 +105,7 @@ def figure4() -> dict[str, Case]:
 def figure5() -> dict[str, Case]:
     """Figure 5 in small: masked words, an encoder of four layers, Post-LN with warm-up and Pre-LN without."""
     how = TrainConfig(task="masked_words", schedule="linear", steps=600, batch=64, validate_every=25)
-    post, pre = _pair(SMALL.with_(stack="encoder", depth=4)).values()
+    post, pre = _pair(SMALL_MODEL.with_(stack="encoder", depth=4))
     cases = [(post, how.with_(lr=lr, warmup=w)) for lr in (1e-3, 3e-3) for w in (0, 100)]
     return _cases(*cases, *((pre, how.with_(lr=lr)) for lr in (1e-3, 3e-3)))
 
@@ -116,13 +115,14 @@ def layers() -> dict[str, Case]:
 
     At 0.001 both placements train; at 0.003 Post-LN does not.
     """
-    hows = [QUICK.with_(lr=lr, warmup=w, steps=200, validate_every=20) for lr in (1e-3, 3e-3) for w in (0, 100)]
-    post, pre = _pair(SMALL.with_(depth=6)).values()
+    how = QUICK_TRAINING.with_(steps=200, validate_every=20)
+    hows = [how.with_(lr=lr, warmup=w) for lr in (1e-3, 3e-3) for w in (0, 100)]
+    post, pre = _pair(SMALL_MODEL.with_(depth=6))
     return _cases(*((post, how) for how in hows), *((pre, how) for how in hows[:2]))
 
 
 def transplanted(cfg: ModelConfig, how: TrainConfig) -> dict[str, Case]:
-    """What is warmed up → the run: nothing, everything, one end's layer alone, all but it, one side alone."""
+    """Runs by what is warmed up: nothing, everything, one side, the first or last layer, or all but that layer."""
     first, last = "encoder.1", f"decoder.{cfg.depth}"
     ways = {"nothing": {"warmup": 0}, "everything": {}, "the encoder": {"warmup_only": "encoder"},
             "the decoder": {"warmup_only": "decoder"}}  # fmt: skip
@@ -133,38 +133,38 @@ def transplanted(cfg: ModelConfig, how: TrainConfig) -> dict[str, Case]:
 
 def transplant() -> dict[str, Case]:
     """Warm up some layers only, in a 2-2 model at 0.01: is it the last decoder layer, whose gradient is large?"""
-    cases = [transplanted(m, QUICK.with_(lr=1e-2, warmup=100, validate_every=50)) for m in _pair().values()]
-    return cases[0] | cases[1]
+    post, pre = (transplanted(m, QUICK_TRAINING.with_(lr=1e-2, warmup=100, validate_every=50)) for m in _pair())
+    return post | pre
 
 
 def transplant_deep() -> dict[str, Case]:
     """The same in a 6-6 Post-LN model, at a rate at which it trains with warm-up alone."""
-    return transplanted(SMALL.with_(depth=6), QUICK.with_(lr=2e-3, warmup=200, steps=400))
+    return transplanted(SMALL_MODEL.with_(depth=6), QUICK_TRAINING.with_(lr=2e-3, warmup=200, steps=400))
 
 
 def rates() -> dict[str, Case]:
-    """Which rates every placement bears without warm-up: the 6-6 model whose spectra are stored."""
+    """Up to which rate every placement trains without warm-up: the 6-6 model whose spectra are stored."""
     lrs = (1e-3, 2e-3, 4e-3, 8e-3, 1.6e-2, 3.2e-2)
-    models = [SIX.with_(placement=key) for key in PLACEMENTS]
-    return _cases(*((m, QUICK.with_(lr=lr, steps=150, validate_every=150)) for m in models for lr in lrs))
+    models = [SIX_LAYERS.with_(placement=key) for key in PLACEMENTS]
+    return _cases(*((m, QUICK_TRAINING.with_(lr=lr, steps=150, validate_every=150)) for m in models for lr in lrs))
 
 
 def deep() -> dict[str, Case]:
-    """Eighteen layers a side, every placement, with warm-up: which of them train at all?"""
-    how = QUICK.with_(lr=2e-3, warmup=100, steps=150, validate_every=150)
-    return _cases(*((SIX.with_(placement=key, depth=18), how) for key in PLACEMENTS))
+    """Eighteen layers per side, every placement, with warm-up: which of them train at all?"""
+    how = QUICK_TRAINING.with_(lr=2e-3, warmup=100, steps=150, validate_every=150)
+    return _cases(*((SIX_LAYERS.with_(placement=key, depth=18), how) for key in PLACEMENTS))
 
 
 def validations(runs: dict[str, list[Run]]) -> pd.DataFrame:
-    """One row a validation: what `finals` says of the run, the step and its validation loss."""
+    """One row per validation: the columns of `finals`, the step and its validation loss."""
     ends = finals(runs).drop(columns=["val_loss", "steps"])
     parts = [run.table[["step", "val_loss"]].dropna().assign(run=name, seed=run.how.seed)
-             for name, several in runs.items() for run in several]  # fmt: skip
+             for name, each in runs.items() for run in each]  # fmt: skip
     return ends.merge(pd.concat(parts, ignore_index=True), on=["run", "seed"], how="left")
 
 
-def by_layer(runs: dict[str, list[Run]]) -> pd.DataFrame:
-    """The gradients of W_2 at every validation, and the validation loss with which the run ended."""
+def gradients_by_layer(runs: dict[str, list[Run]]) -> pd.DataFrame:
+    """The gradients of W_2 at every validation, and the run's last validation loss."""
     table = gradients(runs)
     table = table[table["parameter"] == "W_2"].drop(columns=["block", "below_floor"])
     return table.merge(finals(runs)[["run", "seed", "lr", "warmup", "val_loss"]], on=["run", "seed"])
@@ -172,7 +172,7 @@ def by_layer(runs: dict[str, list[Run]]) -> pd.DataFrame:
 
 @dataclass(frozen=True)
 class Experiment:
-    """Cases to train with several seeds, and the table that is kept of them."""
+    """A table made of training runs: cases, each with several seeds."""
 
     cases: Callable[[], dict[str, Case]]
     seeds: int = 3
@@ -180,20 +180,18 @@ class Experiment:
     table: Callable[[dict[str, list[Run]]], pd.DataFrame] = validations
 
     @property
-    def words(self) -> str:
+    def summary(self) -> str:
         """What is trained."""
         return (self.cases.__doc__ or "").strip()
 
     def make(self, text: Corpus, jobs: int | None) -> tuple[pd.DataFrame, str]:
-        """The table, and its size in words."""
+        """The table, and the sizes for the head of the file."""
         runs = compare(self.cases(), text, seeds=range(self.seeds), pairs=self.pairs, jobs=jobs)
         one = next(iter(runs.values()))[0]
         m, how = one.model, one.how
         scored = f"; BLEU on the first {self.pairs} test sentences" if self.pairs else ""
-        return self.table(runs), (
-            f"{m.stack} of depth {m.depth}, width {m.width}, {m.heads} heads, FFN {m.ffn}; {how.steps} steps of "
-            f"{how.batch} sentences; {self.seeds} seeds{scored}"
-        )
+        model = f"{m.stack} of depth {m.depth}, width {m.width}, {m.heads} heads, FFN {m.ffn}"
+        return self.table(runs), f"{model}; {how.steps} steps of {how.batch} sentences; {self.seeds} seeds{scored}"
 
 
 EXPERIMENTS = {
@@ -203,7 +201,7 @@ EXPERIMENTS = {
     "figure2": Experiment(figure2, pairs=500),
     "figure4": Experiment(figure4, pairs=500),
     "figure5": Experiment(figure5, pairs=0),
-    "layers": Experiment(layers, pairs=0, table=by_layer),
+    "layers": Experiment(layers, pairs=0, table=gradients_by_layer),
     "transplant": Experiment(transplant, seeds=4, pairs=0),
     "transplant_deep": Experiment(transplant_deep, pairs=0),
     "rates": Experiment(rates, pairs=0),
@@ -217,18 +215,18 @@ EXPERIMENTS = {
 
 
 def file_of(name: str, corpus: str) -> Path:
-    """Where a table is kept."""
+    """The file of a table."""
     return FOLDER / f"{name}_{corpus}.csv"
 
 
-def read(name: str, corpus: str = "captions") -> pd.DataFrame:
+def stored_table(name: str, corpus: str = "captions") -> pd.DataFrame:
     """A stored table; `table.attrs["made by"]` is the command that made it."""
-    path = file_of(name, corpus)
-    if name not in EXPERIMENTS or corpus not in CORPORA or not path.is_file():
+    path = file_of(check_choice("name", name, tuple(EXPERIMENTS)), check_choice("corpus", corpus, STORED_CORPORA))
+    if not path.is_file():
         there = ", ".join(stems()) or "none"
         raise ValueError(
             f"There is no stored table {name}_{corpus}; there are {there}. `python -m lntutor results NAME` makes one, "
-            f"NAME among {', '.join(EXPERIMENTS)}, on {' or '.join(CORPORA)}"
+            f"NAME among {', '.join(EXPERIMENTS)}, on {' or '.join(STORED_CORPORA)}"
         )
     try:
         return load(path)
@@ -238,12 +236,12 @@ def read(name: str, corpus: str = "captions") -> pd.DataFrame:
 
 
 def stems() -> list[str]:
-    """The stored tables, as their files are called: NAME_CORPUS; the ledger of claims beside them is not one."""
+    """The names of the stored tables, NAME_CORPUS."""
     return sorted(path.stem for path in FOLDER.glob("*_*.csv"))
 
 
 def load(path: Path, **how) -> pd.DataFrame:
-    """A table as `write` left it; the lines at its head are in `attrs`, and pandas is told `how` to read the rest."""
+    """A table that `write` wrote: its first lines go into `attrs`, the rest is read by pandas.read_csv(**how)."""
     text = path.read_text(encoding="utf-8").split("\n")
     head = [line[2:] for line in takewhile(lambda line: line.startswith("# "), text)]
     table = pd.read_csv(path, skiprows=len(head), **how)
@@ -252,7 +250,7 @@ def load(path: Path, **how) -> pd.DataFrame:
 
 
 def write(table: pd.DataFrame, path: Path, head: list[str]) -> None:
-    """Put a table in its place whole, and its checksum into SHA256SUMS beside it."""
+    """Write a table, and its checksum into SHA256SUMS beside it."""
     lines = "".join(f"# {line}\n" for line in head)
     files.put(path, lines + table.to_csv(index=False, float_format="%.5g", lineterminator="\n"))
     sums = [f"{hashlib.sha256(p.read_bytes()).hexdigest()}  {p.name}\n" for p in sorted(path.parent.glob("*.csv"))]
@@ -260,10 +258,10 @@ def write(table: pd.DataFrame, path: Path, head: list[str]) -> None:
 
 
 def make(name: str, corpus: str = "captions", *, jobs: int | None = None, folder: Path | None = None) -> pd.DataFrame:
-    """Train or measure what an experiment needs, and store its table."""
+    """Run an experiment and write its table."""
     import torch
 
-    experiment, text = EXPERIMENTS[choice("name", name, tuple(EXPERIMENTS))], load_corpus(corpus)
+    experiment, text = EXPERIMENTS[check_choice("name", name, tuple(EXPERIMENTS))], load_corpus(corpus)
     table, setting = experiment.make(text, jobs)
     head = [
         f"python -m lntutor results {name} --corpus {corpus}",
@@ -275,30 +273,22 @@ def make(name: str, corpus: str = "captions", *, jobs: int | None = None, folder
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Which tables, on which text."""
+    """The options of `python -m lntutor results`."""
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"among {', '.join(EXPERIMENTS)} (default: all)")
-    parser.add_argument("--corpus", choices=CORPORA, default="captions", help="the text (default: captions)")
+    parser.add_argument("--corpus", choices=STORED_CORPORA, default="captions", help="the text (default: captions)")
     parser.add_argument("--jobs", type=int, help="runs at a time (default: as many as there are cores)")
 
 
-def run(args: argparse.Namespace) -> int:
-    """Make each table in turn."""
+def run(args: argparse.Namespace) -> None:
+    """Make the tables one by one."""
     unknown = [name for name in args.names if name not in EXPERIMENTS]
     if unknown:
-        print(f"there is no experiment {unknown[0]!r}; there are {', '.join(EXPERIMENTS)}", file=sys.stderr)
-        return 2
-    try:
-        for name in args.names or EXPERIMENTS:
-            print(f"{name}: {EXPERIMENTS[name].words}")
+        raise ValueError(f"there is no experiment {unknown[0]!r}; there are {', '.join(EXPERIMENTS)}")
+    for name in args.names or EXPERIMENTS:
+        print(f"{name}: {EXPERIMENTS[name].summary}")
+        try:
             make(name, args.corpus, jobs=args.jobs)
-            print(f"written: data/results/{file_of(name, args.corpus).name}")
-    except ValueError as error:  # a corpus that is not here, say
-        print(error, file=sys.stderr)
-        return 1 if isinstance(error, CellError) else 2
-    except OSError as error:
-        print(f"data/results cannot be written ({error.strerror or error}). {GO_ON}", file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        print(f"stopped. {GO_ON}")
-        return 130
-    return 0
+        except OSError as error:
+            error.add_note(f"data/results was not written. {GO_ON}.")
+            raise
+        print(f"written: data/results/{file_of(name, args.corpus).name}")

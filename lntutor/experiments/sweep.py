@@ -1,6 +1,6 @@
-"""A grid of settings → one table: every combination is measured once and remembered, here or on many machines.
+"""Call a function for every combination of a grid's values: `ln.sweep`, and `python -m lntutor sweep`.
 
-`ln.sweep` in Python, `python -m lntutor sweep` on the command line. What computes the cells, and where, is `cells`.
+cells.py computes the cells and keeps them in the cache.
 """
 
 from __future__ import annotations
@@ -8,9 +8,8 @@ from __future__ import annotations
 import argparse
 import os
 import re
-import sys
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import nullcontext
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from difflib import get_close_matches
 from inspect import BoundArguments, Parameter, signature
@@ -22,45 +21,41 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from lntutor import files, store
-from lntutor.cells import Cell, CellError, compute
-from lntutor.config import Inputs, ModelConfig, Settings, TrainConfig, instance, shown, whole
-from lntutor.placements import PLACEMENTS, Placement
+from lntutor.experiments import cache
+from lntutor.experiments.cells import Cell, compute
+from lntutor.experiments.fingerprint import PLAIN, digest, fingerprint, installed
+from lntutor.model.checks import check_int, check_type, short_repr
+from lntutor.model.config import Inputs, ModelConfig, Settings, TrainConfig
+from lntutor.model.placements import PLACEMENTS, Placement
+from lntutor.text import files
 
-FUNCTIONS = (  # of the command line
-    "signal_norms", "backward_norms", "gradient_norms", "token_similarity", "attention_entropy", "train",
-    "hessian_spectrum", "hessian_blocks",
-)  # fmt: skip
-READS = ("train", "hessian_spectrum", "hessian_blocks")  # those that need a text
+READS = ("train", "hessian_spectrum", "hessian_blocks")  # functions that need a corpus
+FUNCTIONS = ("signal_norms", "backward_norms", "gradient_norms", "token_similarity", "attention_entropy", *READS)
 MOST_CELLS = 100_000  # of a grid
 NAMED = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
 
 
 def sweep(
-    function: Callable[..., Any],
-    grid: Mapping[str, Iterable],
-    base: Any = (),
-    *,
-    keep: bool = True,
-    jobs: int | None = None,
-    progress: bool = True,
-    **fixed: Any,
-) -> pd.DataFrame:
+    function: Callable[..., Any], grid: Mapping[str, Iterable], base: Any = (), *,
+    keep: bool = True, jobs: int | None = None, client: Any = None, progress: bool = True, **fixed: Any,
+) -> pd.DataFrame:  # fmt: skip
     """Call a function for every combination of a grid's values: its tables, one below the other, in the grid's order.
 
-    `base` is what the function is given first, a ModelConfig or several such as (ModelConfig(), TrainConfig()), and
-    `fixed` its keywords. A key of the grid sets an argument of that name, or the field of that name in one of these;
-    `seed` also sets `seeds`. The function gives a table, a dict, a number, a Run (a row of `comparison.finals`) or a
-    Spectrum; what its table does not tell of the grid becomes columns in front.
+    `base` are the function's first arguments, such as ModelConfig() or (ModelConfig(), TrainConfig()), and `fixed` its
+    keywords. A key of the grid sets the argument of that name, or the field of that name in a base; `seed` also sets
+    `seeds`. The function returns a table, a dict, a number, a Spectrum or a Run, which becomes one row with the columns
+    of `compare.finals`. Keys of the grid that the tables do not have become their first columns.
 
-    Cells are remembered by all that they depend on, a function of your own by its code and what it reads. `jobs` as in
-    `cells.compute`: few cells run here, many on all cores, or where `joblib.parallel_config` says.
+    Each cell is cached by all that it depends on, also by the code of a function of your own. Few cells run in this
+    process, many on all cores; or on `jobs` processes, on the Dask cluster of a `client`, or as
+    `joblib.parallel_config` says.
     """
     call, name = _bound(function, base, fixed), getattr(function, "__name__", type(function).__name__)
     if not isinstance(grid, Mapping) or not grid:
-        raise ValueError(f"grid must be a dict of one or more lists such as {{'depth': [2, 4, 8]}}, got {shown(grid)}")
+        example = "{'depth': [2, 4, 8]}"
+        raise ValueError(f"grid must be a dict of one or more lists such as {example}, got {short_repr(grid)}")
     for key in grid:
-        instance("a key of grid", key, str)
+        check_type("a key of grid", key, str)
     places = {key: _place(key, call) for key in grid}
     axes = {key: _values(key, values, places[key]) for key, values in grid.items()}
     missing = [p.name for p in call.signature.parameters.values() if p.kind in NAMED and p.name not in call.arguments]
@@ -72,11 +67,14 @@ def sweep(
     combinations = [dict(zip(axes, values, strict=True)) for values in product(*axes.values())]
     labels = [{key: _label(value) for key, value in values.items()} for values in combinations]
     calls = [_changed(call, places, values) for values in combinations]
-    names = _names(function, calls, [*call.arguments.values(), *(value for axis in axes.values() for value in axis)])
-    told = zip(calls, names, labels, strict=True)
-    cells = [Cell((function, arguments), key, _words(values)) for arguments, key, values in told]
+    keys = _keys(function, calls, [*call.arguments.values(), *(value for axis in axes.values() for value in axis)])
+    cells = [
+        Cell((function, tuple(arguments), *arguments.values()), key, _text(values))
+        for arguments, key, values in zip(calls, keys, labels, strict=True)
+    ]
     long = any(isinstance(value, TrainConfig) for value in call.arguments.values())  # training takes long
-    parts = compute(measured, cells, read=_read, keep=keep, jobs=jobs, long=long, progress=progress)
+    options = {"keep": keep, "jobs": jobs, "client": client, "long": long, "progress": progress}
+    parts = compute(measured, cells, read=_read, **options)
     return _stacked(parts, labels, name)
 
 
@@ -84,40 +82,40 @@ def sweep(
 
 
 def _values(key: str, values: Any, place: Place) -> list:
-    """The values of one key, as Python has them; one alone is a list of one."""
+    """The values of one key as plain Python values; a single value is a list of one."""
     if isinstance(values, str) or not isinstance(values, Iterable):
         values = [values]
     values = islice(values, MOST_CELLS + 1)
     values = [value.item() if hasattr(value, "item") and not getattr(value, "ndim", 0) else value for value in values]
-    if place.field == "placement":  # what the name stands for now: it may be defined anew
+    if place.field == "placement":  # a name may be assigned another placement later
         values = [PLACEMENTS.find(value) for value in values]
-    if place.several:
-        values = [whole("seed", value, 0, 2**31 - 1) for value in values]
+    if place.is_list:
+        values = [check_int("seed", value, 0, 2**31 - 1) for value in values]
     labels = [repr(_label(value)) for value in values]
     if not values or len(set(labels)) < len(labels):
-        said = ", ".join(labels) or "none"
-        raise ValueError(f"grid[{key!r}] must have one or more values of different names, got {said}")
+        given = ", ".join(labels) or "none"
+        raise ValueError(f"grid[{key!r}] must have one or more values of different names, got {given}")
     return values
 
 
 def _label(value: Any) -> Any:
-    """A value as a column shows it."""
+    """A value as it is written in a column."""
     if isinstance(value, Placement):
         return value.key
     return value if type(value) in (type(None), bool, int, float, str) else getattr(value, "__name__", repr(value))
 
 
-def _words(labels: Mapping[str, Any]) -> str:
+def _text(labels: Mapping[str, Any]) -> str:
     return ", ".join(f"{name}={value}" for name, value in labels.items())
 
 
 def _bound(function: Callable, base: Any, fixed: dict[str, Any]) -> BoundArguments:
-    """The call that every cell changes; without a bar of its own where it would draw one."""
+    """The call that all cells start from; its own progress bar is off."""
     base = tuple(base) if isinstance(base, tuple | list) else (base,)
     try:
         wanted = signature(function)
     except (TypeError, ValueError):
-        raise ValueError(f"function must be one that says what it takes, got {function!r}; write it with def") from None
+        raise ValueError(f"function must have a signature, got {function!r}; write it with def") from None
     if "progress" in wanted.parameters:
         fixed = {"progress": False} | fixed
     try:
@@ -130,12 +128,12 @@ def _bound(function: Callable, base: Any, fixed: dict[str, Any]) -> BoundArgumen
 
 @dataclass(frozen=True)
 class Place:
-    """Where a key of the grid goes: a field of settings, an argument, or one of the function's **keywords."""
+    """What a key of the grid sets: a field of settings, an argument, or one of the function's **keywords."""
 
     argument: str
     field: str = ""
     keyword: str = ""
-    several: bool = False  # the argument takes a list
+    is_list: bool = False  # the argument takes a list
 
 
 def _place(key: str, call: BoundArguments) -> Place:
@@ -145,7 +143,7 @@ def _place(key: str, call: BoundArguments) -> Place:
         return Place(key)
     found = [Place(name, field=key) for name, value in settings.items() if key in _fields(value)]
     if not found and key == "seed" and "seeds" in kinds:
-        found = [Place("seeds", several=True)]
+        found = [Place("seeds", is_list=True)]
     found = found or [Place(name, keyword=key) for name, kind in kinds.items() if kind == Parameter.VAR_KEYWORD]
     if len(found) > 1:
         places = " and ".join(f"{place.argument}.{key}" for place in found)
@@ -160,7 +158,7 @@ def _fields(settings: Any) -> list[str]:
 
 
 def _advice(key: str, settings: Mapping[str, Settings], kinds: Mapping[str, Any]) -> str:
-    """What a grid may have instead, and where a field of other settings would come from."""
+    """A message: which keys are allowed, or where the field belongs."""
     for kind in (ModelConfig, TrainConfig):
         if key in _fields(kind) and key not in ("seed", "batch"):
             name = kind.__name__
@@ -181,46 +179,46 @@ def _changed(call: BoundArguments, places: Mapping[str, Place], values: Mapping[
         elif place.keyword:
             arguments[place.argument] = arguments.get(place.argument, {}) | {key: value}
         else:
-            arguments[place.argument] = (value,) if place.several else value
+            arguments[place.argument] = (value,) if place.is_list else value
     try:
         return arguments | {argument: arguments[argument].with_(**new) for argument, new in changes.items()}
     except ValueError as error:
-        told = _words({key: _label(value) for key, value in values.items()})
-        raise ValueError(f"The grid has a cell that cannot be, {told}: {error}") from None
+        cell = _text({key: _label(value) for key, value in values.items()})
+        raise ValueError(f"The grid has an impossible cell, {cell}: {error}") from None
 
 
-def _names(function: Callable, calls: list[dict[str, Any]], shared: list) -> list[str]:
-    """A name for every cell, from all that its result depends on; what cells share is read once."""
+def _keys(function: Callable, calls: list[dict[str, Any]], shared: list) -> list[str]:
+    """One cache key per cell, from all that its result depends on; shared objects are hashed once."""
     models = [value for value in shared if isinstance(value, ModelConfig)]
-    heavy = [value for value in shared if not isinstance(value, Settings) and type(value) not in store.PLAIN]
-    known = {id(part): store.digest(store.fingerprint(part)) for part in (*heavy, *(cfg.placement for cfg in models))}
-    question = [store.fingerprint(function)]
-    if not models or not store.installed(function):  # it may look up a placement by its name
-        question.append(store.fingerprint(dict(PLACEMENTS)))
-    question = store.digest(question)
-    return [store.key("cell", question, store.fingerprint(call, known), also=store.EVERY) for call in calls]
+    heavy = [value for value in shared if not isinstance(value, Settings) and type(value) not in PLAIN]
+    known = {id(part): digest(fingerprint(part)) for part in (*heavy, *(cfg.placement for cfg in models))}
+    question = [fingerprint(function)]
+    if not models or not installed(function):  # it may look up a placement by its name
+        question.append(fingerprint(dict(PLACEMENTS)))
+    question = digest(question)
+    return [cache.key("cell", question, fingerprint(call, known)) for call in calls]
 
 
 # From a cell to columns ----------------------------------------------------------------------------------------
 
 
-def measured(function: Callable, arguments: dict[str, Any]) -> dict[str, list]:
-    """In a worker: what a function gives for a cell, as columns of plain values."""
-    call = BoundArguments(signature(function), arguments)
+def measured(function: Callable, names: tuple[str, ...], *values: Any) -> dict[str, list]:
+    """Run in a worker: the function's result for a cell, as columns of plain values."""
+    call = BoundArguments(signature(function), dict(zip(names, values, strict=True)))
     return _columns(function(*call.args, **call.kwargs))
 
 
 def _columns(result: Any) -> dict[str, list]:
     if isinstance(getattr(result, "how", None), TrainConfig):  # a training run
-        from lntutor.comparison import finals
+        from lntutor.experiments.compare import finals
 
-        if result.status == "stopped":  # `train` keeps what it has; a cell is a whole run
+        if result.status == "stopped":  # only complete runs are kept
             raise KeyboardInterrupt
         result = finals({"": [result]}).drop(columns="run")
     if callable(getattr(result, "table", None)):  # a spectrum
         result = result.table()
     if isinstance(result, pd.Series):
-        result = result.rename(result.name or "value").to_frame() if any(result.index.names) else result.to_dict()
+        result = result.to_frame(result.name or "value") if any(result.index.names) else result.to_dict()
     if isinstance(result, Mapping) and any(isinstance(value, list | tuple | np.ndarray) for value in result.values()):
         result = pd.DataFrame(result)
     if isinstance(result, pd.DataFrame):
@@ -233,32 +231,31 @@ def _columns(result: Any) -> dict[str, list]:
 
 
 def _plain(value: Any) -> Any:
-    """A number, a word, True, False or None, or a ValueError."""
+    """A number, a text, True, False or None, or a ValueError."""
     if hasattr(value, "item") and not getattr(value, "ndim", 0):
         value = value.item()
     if not isinstance(value, bool | int | float | str | type(None)):
-        kinds = "a table, a dict or a number, with nothing but numbers and words in it"
-        raise ValueError(f"a function in a sweep must give {kinds}, got a {type(value).__name__}")
+        kinds = "a table, a dict or a number, with nothing but numbers and text in it"
+        raise ValueError(f"a function in a sweep must return {kinds}, got a {type(value).__name__}")
     return value
 
 
 def _read(entry: Any, cell: Cell) -> dict[str, list]:
-    """An entry of the store, if it is columns of one length."""
+    """An entry of the cache, if it is columns of one length."""
     if not all(isinstance(column, list) for column in entry.values()) or len({*map(len, entry.values())}) > 1:
         raise ValueError("not columns of one length")
     return entry
 
 
 def _stacked(parts: list[dict[str, list]], labels: list[dict[str, Any]], name: str) -> pd.DataFrame:
-    """One table, with those keys of the grid in front that the parts do not tell.
+    """One table, with those keys of the grid in front that the parts do not have.
 
-    A column that has the name of a key but another meaning, such as the steps that a run made before it diverged, is
-    given the function's name too.
+    A column with the name of a key but other values, such as the steps of a run that diverged, gets the prefix `name`_.
     """
-    cells = [(part, told, len(next(iter(part.values()), ()))) for part, told in zip(parts, labels, strict=True)]
+    cells = [(part, values, len(next(iter(part.values()), ()))) for part, values in zip(parts, labels, strict=True)]
     columns = list(dict.fromkeys(column for part in parts for column in part))
-    same = [key for key in labels[0] if all(part.get(key) == [told[key]] * n for part, told, n in cells)]
-    data = {key: [told[key] for _, told, n in cells for _ in range(n)] for key in labels[0] if key not in same}
+    same = [key for key in labels[0] if all(part.get(key) == [values[key]] * n for part, values, n in cells)]
+    data = {key: [values[key] for _, values, n in cells for _ in range(n)] for key in labels[0] if key not in same}
     for column in columns:
         title = f"{name}_{column}" if column in data else column
         data[title] = [value for part, _, n in cells for value in part.get(column, [None] * n)]
@@ -268,18 +265,18 @@ def _stacked(parts: list[dict[str, list]], labels: list[dict[str, Any]], name: s
 # The command line ----------------------------------------------------------------------------------------------
 
 
-def _word(default: Any) -> Callable[[str], Any]:
-    """How an option is read whose setting has this default."""
+def _parser_of(default: Any) -> Callable[[str], Any]:
+    """The argparse type of a setting with this default."""
     return truth if isinstance(default, bool) else type(default) if isinstance(default, int | float) else str
 
 
 def truth(text: str) -> bool:
-    """True or False, as it is typed."""
+    """True or False, as typed on the command line."""
     return ("false", "true").index(text.lower()) == 1
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The function, an option for every setting, and where the table goes."""
+    """The options of `python -m lntutor sweep`."""
     parser.usage = "%(prog)s FUNCTION [--placement VALUE …] [--depth VALUE …] [--seed VALUE …] … [--out FILE]"
     parser.description = (
         "Measure or train every combination of the values given, and write one table. Cells are remembered one by one: "
@@ -296,58 +293,48 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         group = parser.add_argument_group(f"fields of {type(settings).__name__}")
         for field in fields(settings):
             if (field.name not in options and field.name != "batch") or isinstance(settings, Inputs):
-                group.add_argument(f"--{field.name}", nargs="+", type=_word(field.default), metavar="VALUE")
+                group.add_argument(f"--{field.name}", nargs="+", type=_parser_of(field.default), metavar="VALUE")
     group = parser.add_argument_group("further")
     for name, default in options.items():
-        group.add_argument(f"--{name}", nargs="+", type=_word(default), metavar="VALUE")
+        group.add_argument(f"--{name}", nargs="+", type=_parser_of(default), metavar="VALUE")
 
 
-def run(args: argparse.Namespace) -> int:
-    """Sweep, and write the table whole. Exit code 2: it was not begun; 1: a cell or the writing failed."""
+def run(args: argparse.Namespace) -> None:
+    """Sweep, then write or print the table."""
     import lntutor
-    from lntutor.corpus import load_corpus
+    from lntutor.text.corpus import load_corpus
 
     known = {"function", "out", "jobs", "dask", "corpus"}
     grid = {name: values for name, values in vars(args).items() if name not in known and values is not None}
+    if args.out and not os.access(args.out.parent, os.W_OK):
+        raise ValueError(f"--out is in {args.out.parent}, where nothing can be written; make it, or name another")
+    fixed: dict[str, Any] = {"corpus": load_corpus(args.corpus)} if args.function in READS else {}
+    base = (ModelConfig(), TrainConfig()) if args.function == "train" else ModelConfig()
+    with _cluster(args.dask) as client:
+        table = sweep(getattr(lntutor, args.function), grid, base, jobs=args.jobs, client=client, **fixed)
+    text = table.to_csv(index=False, lineterminator="\n")
     try:
-        if args.out and not os.access(args.out.parent, os.W_OK):
-            raise ValueError(f"--out is in {args.out.parent}, where nothing can be written; make it, or name another")
-        fixed = {"corpus": load_corpus(args.corpus)} if args.function in READS else {}
-        base = (ModelConfig(), TrainConfig()) if args.function == "train" else ModelConfig()
-        with _cluster(args.dask):
-            table = sweep(getattr(lntutor, args.function), grid, base, jobs=args.jobs, **fixed)
-        text = table.to_csv(index=False, lineterminator="\n")
-        if args.out and not _written(args.out, text):
-            return 1
-        print(f"written: {args.out}, {len(table)} rows\n" if args.out else text, end="")
-        return 0
-    except (OSError, ValueError) as error:
-        print(error, file=sys.stderr)
-        return 1 if isinstance(error, CellError) else 2
-    except KeyboardInterrupt:
-        said = "stopped; the cells that have ended are remembered, and the same command goes on from there"
-        print(said, file=sys.stderr)
-        return 130
-
-
-def _written(out: Path, text: str) -> bool:
-    """Put the table in its place; False, and a sentence, where that cannot be."""
-    try:
-        files.put(out, text)
-        return True
+        if args.out:
+            files.put(args.out, text)
     except OSError as error:
-        again = "the cells are remembered, and the same command with another --out writes the table at once"
-        print(f"{out} cannot be written ({error.strerror or error}); {again}", file=sys.stderr)
-        return False
+        error.add_note(f"{args.out} was not written. The cells are remembered: another --out writes the table at once.")
+        raise
+    print(f"written: {args.out}, {len(table)} rows\n" if args.out else text, end="")
 
 
-def _cluster(address: str | None) -> Any:
-    """joblib's settings for a Dask cluster, where there is an address."""
-    import joblib
-
-    if address and not re.fullmatch(r"(\w+://)?\S+:\d{1,5}", address):  # Dask would try for a minute
+@contextmanager
+def _cluster(address: str | None) -> Iterator[Any]:
+    """A client of the Dask cluster at this address, or None without an address."""
+    if not address:
+        yield None
+        return
+    if not re.fullmatch(r"(\w+://)?\S+:\d{1,5}", address):  # Dask would try for a minute
         raise ValueError(f"--dask must be the address of a scheduler, such as tcp://127.0.0.1:8786, got {address!r}")
     try:
-        return joblib.parallel_config(backend="dask", scheduler_host=address) if address else nullcontext()
-    except (OSError, ValueError) as error:
+        from distributed import Client
+
+        client = Client(address)
+    except (ImportError, OSError, ValueError) as error:
         raise ValueError(f"The Dask cluster at {address} cannot be used: {error}") from None
+    with client:
+        yield client

@@ -1,22 +1,16 @@
 """Explorers: drag a slider and the picture follows. `from lntutor.explore import GradientExplorer`."""
 
-from lntutor.explore.attention import AttentionExplorer
-from lntutor.explore.curvature import CurvatureExplorer
-from lntutor.explore.gradient import GradientExplorer
-from lntutor.explore.layer_norm import LayerNormExplorer
-from lntutor.explore.placement import PlacementExplorer
-from lntutor.explore.signal import SignalExplorer
-from lntutor.explore.theorem import BoundednessExplorer, TheoremExplorer
-from lntutor.explore.training import TrainingExplorer
+from lntutor import lazy
 
-__all__ = [
-    "AttentionExplorer",
-    "BoundednessExplorer",
-    "CurvatureExplorer",
-    "GradientExplorer",
-    "LayerNormExplorer",
-    "PlacementExplorer",
-    "SignalExplorer",
-    "TheoremExplorer",
-    "TrainingExplorer",
-]
+_HOMES = {
+    "AttentionExplorer": "explore.attention",
+    "BoundednessExplorer": "explore.theorem",
+    "CurvatureExplorer": "explore.curvature",
+    "GradientExplorer": "explore.gradient",
+    "LayerNormExplorer": "explore.layer_norm",
+    "PlacementExplorer": "explore.placement",
+    "SignalExplorer": "explore.signal",
+    "TheoremExplorer": "explore.theorem",
+    "TrainingExplorer": "explore.training",
+}
+__getattr__, __dir__, __all__ = lazy(__name__, _HOMES)

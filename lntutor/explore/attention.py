@@ -9,9 +9,9 @@ import numpy as np
 import pandas as pd
 
 from lntutor import figures
-from lntutor.attention import entropy, sentence_attention, softmax_saturation
 from lntutor.explore import controls as c
 from lntutor.explore.base import Explorer
+from lntutor.measure.attention import entropy, sentence_attention, softmax_saturation
 
 DIMENSIONS = (8, 16, 32, 64, 128, 256, 512)
 VIEWS = {"map": "who looks at whom", "saturation": "the softmax as d grows"}
@@ -29,19 +29,19 @@ class AttentionExplorer(Explorer):
     }
 
     def make_controls(self):
-        """A sentence and what is done with it."""
+        """A sentence, the attention applied to it, and the view."""
         sentence = w.Text("the cat sat on the mat", continuous_update=True)
         return {
-            "sentence": c.named(sentence, "Sentence", "Type your own; words are split at spaces", "min(560px, 98%)"),
-            "width": c.steps("Width", 64, DIMENSIONS, "Features of a token, d"),
-            "scaled": c.tick("Divide by √d", True, "Divide the scores by the root of the head's width"),
-            "causal": c.tick("Causal mask", False, "A word sees itself and what stands before it"),
-            "view": c.pick("View", "map", [(words, key) for key, words in VIEWS.items()], "What is shown"),
-            "heads": c.pick("Heads", 4, (1, 2, 4, 8), "Attention heads"),
-            "head": c.whole("Show head", 1, 1, 8, "Which head's map is shown"),
-            "keys": c.whole("Keys", 8, 2, 64, "Keys that the softmax chooses among, when d grows"),
-            "seed": c.whole("Seed", 0, 0, 20, "Which random weights"),
-            "lecture": c.lecture_type(),
+            "sentence": c.labelled(sentence, "Sentence", "Type your own; words are split at spaces", "min(560px, 98%)"),
+            "width": c.step_slider("Width", 64, DIMENSIONS, "Features of a token, d"),
+            "scaled": c.checkbox("Divide by √d", True, "Divide the scores by the root of the head's width"),
+            "causal": c.checkbox("Causal mask", False, "A word sees itself and what stands before it"),
+            "view": c.dropdown("View", "map", VIEWS, "What is shown"),
+            "heads": c.dropdown("Heads", 4, (1, 2, 4, 8), "Attention heads"),
+            "head": c.int_slider("Show head", 1, 1, 8, "Which head's map is shown"),
+            "keys": c.int_slider("Keys", 8, 2, 64, "Keys that the softmax chooses among, when d grows"),
+            "seed": c.int_slider("Seed", 0, 0, 20, "Which random weights"),
+            "lecture": c.lecture_checkbox(),
         }
 
     def measure(self, state, quick):
@@ -64,7 +64,7 @@ class AttentionExplorer(Explorer):
         )  # fmt: skip
 
     def table(self) -> pd.DataFrame:
-        """One row for each head, query and key."""
+        """One row per head, query and key."""
         if "saturation" in self.tables:
             return self.tables["saturation"]
         weights, words = self.tables["weights"], self.tables["words"]
@@ -74,6 +74,5 @@ class AttentionExplorer(Explorer):
         )
 
     def label(self, state) -> str:
-        """What is on screen, in a few words."""
         scale = "divided by √d" if state["scaled"] else "not divided by √d"
         return f"d = {state['width']}, {state['heads']} heads, {scale}{', causal' if state['causal'] else ''}"

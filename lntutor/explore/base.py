@@ -12,6 +12,7 @@ import weakref
 from collections import OrderedDict
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from typing import Any, ClassVar
 
 import ipywidgets as w
@@ -19,20 +20,20 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
-from lntutor.config import choice, shown
-from lntutor.explore import reruns
-from lntutor.lecturing import follow, mark
-from lntutor.live import live_plot, static_twin, with_twin
-from lntutor.placements import PLACEMENTS
-from lntutor.reach import reach
+from lntutor.explore import cell_reruns
+from lntutor.model.checks import check_choice, short_repr
+from lntutor.model.placements import PLACEMENTS
+from lntutor.page.accessibility import Accessibility
+from lntutor.page.lecture_mode import follow, mark
+from lntutor.page.live import live_plot, static_twin, with_twin
 
 PAUSE = 0.35  # seconds without a move after which the remaining seeds are drawn
 SOON = 0.02  # seconds after a move at which the slider's next step is measured ahead,
-QUICK = 0.25  # if a step takes no more than so many seconds
-REMEMBERED = 64  # states whose tables are kept, the last shown longest
+QUICK = 0.25  # if a step takes at most this many seconds
+REMEMBERED = 64  # states whose tables are kept; the least recently used leaves first
 MOST_PINS = 4
-ROWS = 400  # of a table, shown at most
-LAST = 5.0  # seconds that Python's end waits for a thread that still computes
+ROWS = 400  # the most rows of a table on the page
+LAST = 5.0  # seconds that Python waits at its end for a thread that still computes
 STRICT = "LNTUTOR_STRICT"  # set in tests: an unexpected error in a callback is raised again
 
 _ALL: weakref.WeakSet[Explorer] = weakref.WeakSet()
@@ -41,14 +42,14 @@ _ENDING = threading.Event()
 
 @atexit.register
 def _end_all() -> None:
-    """Have no thread in the middle of a product when Python ends: torch would abort the process."""
+    """Stop all threads before Python ends: torch aborts the process where one is in the middle of a product."""
     _ENDING.set()
     for explorer in list(_ALL):
         explorer.end()
 
 
-def give_back() -> None:
-    """Hand memory that is free back to the system: glibc keeps hundreds of MB that a large model took. Some ms."""
+def release_memory() -> None:
+    """Return free memory to the system, in a few ms: glibc keeps hundreds of MB after a large model."""
     with suppress(AttributeError, OSError, TypeError):  # another C library has no such function
         ctypes.CDLL(None).malloc_trim(0)
 
@@ -60,14 +61,14 @@ class Moved(Exception):
 class Explorer(w.VBox):
     """Controls, a live plot, a status line and buttons.
 
-    A subclass says which controls there are (`make_controls`), what they measure (`measure`) and how that is drawn
-    (`draw`). Keywords of the constructor are the names of the controls and of `state()`.
+    A subclass defines its controls (`make_controls`), what they measure (`measure`) and how that is drawn (`draw`).
+    Keywords of the constructor are the names of the controls and of `state()`.
     """
 
     PRESETS: ClassVar[dict[str, dict[str, Any]]] = {}
     PINS: ClassVar[bool] = True  # whether its figures can show pinned curves
-    FIRST: ClassVar[tuple[str, ...]] = ()  # controls that stand above the fold
-    APART: ClassVar[tuple[str, ...]] = ()  # controls that a subclass puts into the page itself
+    FIRST: ClassVar[tuple[str, ...]] = ()  # controls above the fold
+    APART: ClassVar[tuple[str, ...]] = ()  # controls that a subclass places itself
     CSS = "<style>.lntutor-status{min-height:1.4em}.lntutor-status .wrong{color:#a30000}</style>"
 
     def __init__(self, preset: str | None = None, **state):
@@ -75,7 +76,7 @@ class Explorer(w.VBox):
         self._timers: list[threading.Timer] = []
         self._closed = False
         _ALL.add(self)
-        reruns.hold(self)
+        cell_reruns.hold(self)
         self._known: OrderedDict[tuple, Any] = OrderedDict()
         self._next: dict[str, Any] = {}  # what the moving slider would be set to next
         self._ahead: dict[str, Any] | None = None  # the state that is being measured ahead
@@ -98,10 +99,10 @@ class Explorer(w.VBox):
             control.observe(self._moved, names="value")
         self.refresh()
 
-    # What a subclass says --------------------------------------------------------------------------------------
+    # What a subclass defines --------------------------------------------------------------------------------------
 
-    def make_controls(self) -> dict[str, w.ValueWidget]:
-        """Name → control, in the order in which they stand."""
+    def make_controls(self) -> dict[str, Any]:  # ipywidgets has no type with value, description and layout
+        """Name → control, in their order on the page."""
         raise NotImplementedError
 
     def measure(self, state: dict[str, Any], quick: bool) -> Any:
@@ -117,11 +118,11 @@ class Explorer(w.VBox):
         return self.tables
 
     def label(self, state: dict[str, Any]) -> str:
-        """A few words for a pinned curve."""
+        """What is on screen, in a few words."""
         raise NotImplementedError
 
-    def said(self, state: dict[str, Any], seconds: float) -> str:
-        """The status line, in HTML, once a picture is drawn that took so many seconds."""
+    def status_line(self, state: dict[str, Any], seconds: float) -> str:
+        """The status line, in HTML, after a picture that took this many seconds."""
         return f"{html.escape(self.label(state))} · {1e3 * seconds:.0f} ms"
 
     # State -----------------------------------------------------------------------------------------------------
@@ -132,14 +133,14 @@ class Explorer(w.VBox):
         return self.plot.figure
 
     def state(self) -> dict[str, Any]:
-        """Control name → value: `type(explorer)(**explorer.state())` shows the same view."""
+        """Control name → value; `type(explorer)(**explorer.state())` shows the same view."""
         return {
             name: list(control.value) if isinstance(control.value, tuple) else control.value
             for name, control in self.controls.items()
         }
 
     def code(self) -> str:
-        """One line that rebuilds this view; what was not changed is left out."""
+        """One line of code that rebuilds this view; controls at their start values are left out."""
         changed = {name: value for name, value in self.state().items() if value != self.start[name]}
         return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in changed.items())})"
 
@@ -150,32 +151,32 @@ class Explorer(w.VBox):
         self.refresh()
 
     def reset(self) -> None:
-        """Back to how the explorer starts, without pins."""
+        """Return to the start values, without pins."""
         self.pinned.clear()
         self.set(**self.start)
 
     def lecture_changed(self, on: bool) -> None:
-        """Follow the switch of lecture mode: this is how the explorer starts from now on, too."""
+        """Follow the switch of lecture mode, which becomes the start value too."""
         self.start["lecture"] = on
         self.set(lecture=on)
 
     def pin(self) -> None:
-        """Keep the curves on screen to compare others with; the oldest of more than four leaves."""
+        """Keep the curves on screen for comparison; of more than four the oldest leaves."""
         if self.tables is not None:
             self.pinned.append((self._difference(), self.tables))
             del self.pinned[:-MOST_PINS]
             self.refresh()
 
     def _difference(self) -> str:
-        """What is not as it was at the start: a short name for a pinned curve."""
+        """A short name for a pinned curve: the controls that differ from the start."""
         changed = {name: value for name, value in self.state().items() if value != self.start[name] and name != "view"}
-        words = (f"{name} {', '.join(v) if isinstance(v, list) else v}" for name, v in changed.items())
-        return "; ".join(words) or "as at the start"
+        parts = (f"{name} {', '.join(v) if isinstance(v, list) else v}" for name, v in changed.items())
+        return "; ".join(parts) or "as at the start"
 
     def _preset(self, name: str | None) -> dict[str, Any]:
         if name is None:
             return {}
-        return self.PRESETS[choice("preset", name, tuple(self.PRESETS))]
+        return self.PRESETS[check_choice("preset", name, tuple(self.PRESETS))]
 
     def _apply(self, state: dict[str, Any], check: bool = False) -> None:
         unknown = sorted(set(state) - set(self.controls))
@@ -186,7 +187,7 @@ class Explorer(w.VBox):
         try:
             for name, value in state.items():
                 self._set_control(name, value)
-        except ValueError:  # all or nothing: the controls go on saying what is drawn
+        except ValueError:  # all or nothing: the controls keep describing what is drawn
             for name, value in before.items():
                 self.controls[name].value = value
             raise
@@ -194,40 +195,41 @@ class Explorer(w.VBox):
             self._quiet = False
 
     def _set_control(self, name: str, value: Any) -> None:
-        control, said = self.controls[name], f"{name} must be {_allowed(self.controls[name])}, got {shown(value)}"
+        control = self.controls[name]
+        message = f"{name} must be {_allowed(control)}, got {short_repr(value)}"
         if value is None or isinstance(value, bool | np.bool_) != isinstance(control.value, bool):
-            raise ValueError(said)  # ipywidgets takes None for nothing picked, and 1 for True
+            raise ValueError(message)  # ipywidgets reads None as "nothing picked", and 1 as True
         value = bool(value) if isinstance(value, np.bool_) else value
         try:
             control.value = tuple(value) if isinstance(control, w.SelectMultiple) else value
         except Exception:
-            raise ValueError(said) from None
-        if not isinstance(control.value, tuple) and control.value != value:  # ipywidgets clips numbers in silence
-            raise ValueError(said)
+            raise ValueError(message) from None
+        if not isinstance(control.value, tuple) and control.value != value:  # ipywidgets clips numbers silently
+            raise ValueError(message)
 
     # Drawing ---------------------------------------------------------------------------------------------------
 
     def refresh(self) -> None:
-        """Draw the controls as they stand now, with one seed; the others follow after a pause."""
+        """Draw the current state with one seed; the other seeds follow after a pause."""
         self._all_seeds.clear()
         self._dirty.set()
         self._work()
         self._later()
 
     def settle(self) -> None:
-        """Draw all seeds now; what the pause would do."""
+        """Draw all seeds now, as the pause would."""
         self._cancel_timers()
         self._all_seeds.set()
         self._dirty.set()
         self._work()
 
     def _pause(self) -> None:
-        """What happens when the hand rests."""
+        """Draw all seeds and return memory, once no control has moved for a while."""
         self.settle()
-        give_back()
+        release_memory()
 
     def look_ahead(self) -> None:
-        """Measure the next step of the slider that moves, while the hand is on its way there."""
+        """Measure and draw the next step of the moving slider before it gets there."""
         if not self._next or self._took > QUICK or not self._lock.acquire(blocking=False):
             return
         try:
@@ -236,11 +238,11 @@ class Explorer(w.VBox):
             figure = self.draw(state, self._tables(state, quick=True), pinned)
             self._drawn = self._key(state, quick=True), pinned, figure
         except Exception:
-            pass  # nobody asked for this; it is said when the reader gets there
+            pass  # nobody asked for this; the reader sees the message on getting there
         finally:
             self._ahead = None
             self._lock.release()
-        self._work()  # for those who asked meanwhile; their own pause follows, and no other
+        self._work()  # draw for those who asked meanwhile; they have started their own pause
 
     def _moved(self, change) -> None:
         if not self._quiet:
@@ -250,14 +252,14 @@ class Explorer(w.VBox):
             self.refresh()
 
     def end(self) -> None:
-        """Start nothing more, and wait a moment for what is being drawn."""
+        """Start nothing more, and wait briefly for what is being drawn."""
         self._cancel_timers()
-        self._dirty.set()  # who draws all seeds gives way
+        self._dirty.set()  # stops a thread that draws all seeds
         for timer in self._timers:
             timer.join(LAST)
 
     def close(self) -> None:
-        """Take the explorer with all its parts from the page, and forget what is not on screen."""
+        """Remove the explorer and all its parts from the page, and forget its tables."""
         self._closed = True
         self._cancel_timers()
         self._known = OrderedDict()
@@ -279,14 +281,14 @@ class Explorer(w.VBox):
             timer.cancel()
 
     def _key(self, state: dict[str, Any], quick: bool) -> tuple:
-        """All that a measurement depends on: the controls, and the rules that they name."""
+        """Everything that a measurement depends on: the controls, and the rules that they name."""
         rules = tuple(PLACEMENTS.get(key) for key in (*state.get("placements", ()), state.get("placement")))
         return quick, rules, *(tuple(v) if isinstance(v, list) else v for v in state.values())
 
     def _tables(self, state: dict[str, Any], quick: bool) -> Any:
-        """What `measure` gives, remembered."""
+        """The result of `measure`, remembered."""
         key = self._key({name: value for name, value in state.items() if name != "lecture"}, quick)
-        known = self._known  # another after `close`, which may come meanwhile
+        known = self._known  # `close`, in another thread, replaces it
         if key not in known:
             started = time.perf_counter()
             known[key] = self.measure(state, quick)
@@ -298,9 +300,9 @@ class Explorer(w.VBox):
         return known[key]
 
     def _work(self) -> None:
-        """Draw until nothing has moved since. Whoever holds the lock draws for the others, so the last state wins.
+        """Draw until nothing has moved since. The thread that holds the lock draws for the others: the last state wins.
 
-        One seed, or all of them, as the last who asked has it: a move is answered at once, and its own pause follows.
+        The last request decides between one seed and all: a move is answered at once, and its own pause follows.
         """
         while self._dirty.is_set() and not _ENDING.is_set():
             if not self._lock.acquire(blocking=False):
@@ -311,8 +313,8 @@ class Explorer(w.VBox):
             finally:
                 self._lock.release()
 
-    def _rest(self) -> None:
-        """Wait for what another thread draws."""
+    def _wait_until_drawn(self) -> None:
+        """Wait until no other thread is drawing."""
         while not _ENDING.is_set():
             with self._lock:
                 if not self._dirty.is_set():
@@ -327,30 +329,30 @@ class Explorer(w.VBox):
             drawn = key == self._key(state, quick) and _same(pinned, self.pinned)
             self.plot.show(ahead if drawn else self.draw(state, tables, self.pinned))
             self.tables, self.error = tables, None
-            self._say(self.said(state, time.perf_counter() - started))
+            self._show_status(self.status_line(state, time.perf_counter() - started))
             self._fill_table()
         except Moved:
             return
-        except Exception as error:  # the edge: nothing may vanish in a log that nobody reads
+        except Exception as error:  # shown to the reader: nobody reads the log
             self.error = error
-            words = str(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
-            self._say(f'<span class="wrong">{html.escape(words)} The last picture stays.</span>')
+            message = str(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
+            self._show_status(f'<span class="wrong">{html.escape(message)} The last picture stays.</span>')
             if os.environ.get(STRICT) and not isinstance(error, ValueError):
                 raise
 
-    def give_way(self, quick: bool) -> None:
-        """Between two parts of a long measurement: stop it if a control has moved, for the answer is out of date."""
+    def stop_if_moved(self, quick: bool) -> None:
+        """Call between parts of a long measurement: raises Moved where a control has moved since it began."""
         wanted = quick if self._ahead is None else self._ahead == self.state()
         if self._dirty.is_set() and not wanted:
             raise Moved
 
-    def _say(self, words: str) -> None:
-        self.status.value = f"{self.CSS}{words}"
+    def _show_status(self, text: str) -> None:
+        self.status.value = f"{self.CSS}{text}"
 
-    def _repr_mimebundle_(self, **options):
-        reruns.hold(self)
-        self.settle()  # the twin cannot wait for the other seeds
-        self._rest()
+    def _repr_mimebundle_(self, **options) -> Any:
+        cell_reruns.hold(self)
+        self.settle()  # the twin is static: it needs all seeds at once
+        self._wait_until_drawn()
         return with_twin(super()._repr_mimebundle_(**options), self._twin())
 
     def _twin(self) -> str:
@@ -366,21 +368,21 @@ class Explorer(w.VBox):
         self.fold.add_class("lntutor-fold")
         self.fold.layout.display = "none"
         self.opener = self._button("More", "Show the other controls", self._toggle_fold)
-        self.shown = w.HTML(layout=w.Layout(display="none"))
+        self.table_area = w.HTML(layout=w.Layout(display="none"))
         self.setting = w.Text(layout=w.Layout(width="98%", display="none"), description="Setting")
         above = _grid(first)
         folded = [self.opener, self.fold] if rest else []
-        below = [self.plot, self.status, self._buttons(), self.setting, self.shown]
-        super().__init__([above, *folded, *below, *reach()])
+        below = [self.plot, self.status, self._buttons(), self.setting, self.table_area]
+        super().__init__([above, *folded, *below, Accessibility()])
         self.add_class("lntutor-explorer")
 
     def only(self, *names: str) -> Explorer:
         """Show these controls and hide the others: three teach more than twenty. The state keeps them all."""
         unknown = [name for name in names if not isinstance(name, str) or name not in self.controls]
         if unknown or not names:
-            said = f"has no control {shown(unknown[0])}" if unknown else "needs a name of a control"
-            raise ValueError(f"{type(self).__name__} {said}; it has {', '.join(self.controls)}")
-        rest = [child for child in self.children[1:] if child not in (self.opener, self.fold)]
+            message = f"has no control {short_repr(unknown[0])}" if unknown else "needs a name of a control"
+            raise ValueError(f"{type(self).__name__} {message}; it has {', '.join(self.controls)}")
+        rest = [child for child in list(self.children)[1:] if child not in (self.opener, self.fold)]
         old = _parts(*(child for child in self.children if child not in rest))
         self.children = [_grid([self.controls[name] for name in names]), *rest]
         for part in old - _parts(*self.controls.values()):
@@ -394,12 +396,10 @@ class Explorer(w.VBox):
             "reset": self._button("Reset", "Back to the start, without pins", self.reset),
             "copy": self._button("Copy setting", "One line of code that rebuilds this view", self._copy),
             "table": self._button("Show table", "The numbers behind the picture", self._toggle_table),
-            "png": self._button("Save PNG", "The picture, into your downloads", lambda: self._save("png")),
-            "csv": self._button("Save CSV", "The table, into your downloads", lambda: self._save("csv")),
-            "html": self._button(
-                "Save HTML", "A page with the live picture, into your downloads", lambda: self._save("html")
-            ),
         }
+        for kind, what in {"png": "The picture", "csv": "The table", "html": "A page with the live picture"}.items():
+            save = partial(self._save, kind)
+            self.buttons[kind] = self._button(f"Save {kind.upper()}", f"{what}, into your downloads", save)
         return w.Box([*self._preset_list(), *self.buttons.values()], layout=w.Layout(flex_flow="row wrap"))
 
     def _preset_list(self) -> list[w.Widget]:
@@ -411,18 +411,18 @@ class Explorer(w.VBox):
         self.preset.observe(self._choose_preset, names="value")
         return [self.preset]
 
-    def _button(self, words: str, tooltip: str, action: Callable[[], None]) -> w.Button:
-        button = w.Button(description=words, tooltip=tooltip, layout=w.Layout(width="auto"))
+    def _button(self, caption: str, tooltip: str, action: Callable[[], None]) -> w.Button:
+        button = w.Button(description=caption, tooltip=tooltip, layout=w.Layout(width="auto"))
         button.on_click(lambda _: self._guarded(action))
         return button
 
     def _guarded(self, action: Callable[[], None]) -> None:
-        """Run what a button does; an error becomes a sentence."""
+        """Run the action of a button; an error is shown in the status line."""
         try:
             action()
         except Exception as error:
             self.error = error
-            self._say(f'<span class="wrong">{html.escape(f"{type(error).__name__}: {error}")}</span>')
+            self._show_status(f'<span class="wrong">{html.escape(f"{type(error).__name__}: {error}")}</span>')
             if os.environ.get(STRICT):
                 raise
 
@@ -440,19 +440,21 @@ class Explorer(w.VBox):
         self.opener.description = "Fewer" if _toggle(self.fold) else "More"
 
     def _toggle_table(self) -> None:
-        self.buttons["table"].description = "Hide table" if _toggle(self.shown) else "Show table"
+        self.buttons["table"].description = "Hide table" if _toggle(self.table_area) else "Show table"
         self._fill_table()
 
-    def _show_rows(self, said: str, table: pd.DataFrame) -> None:
-        """A sentence and a table."""
-        rows = table.to_html(index=False, float_format=lambda v: f"{v:.4g}", border=0)
-        self.shown.value = scrolled(f"{said}{rows}", "The numbers of the picture", 320)
+    def rows_on_page(self) -> tuple[str, pd.DataFrame]:
+        """A line above the table on the page, and its rows."""
+        table = self.table()
+        line = f"The first {ROWS} of {len(table)} rows; Save CSV has all." if len(table) > ROWS else ""
+        return line, table.head(ROWS)
 
     def _fill_table(self) -> None:
-        if self.shown.layout.display != "none":
-            table = self.table()
-            cut = f"<p>The first {ROWS} of {len(table)} rows; Save CSV has all.</p>" if len(table) > ROWS else ""
-            self._show_rows(cut, table.head(ROWS))
+        if self.table_area.layout.display != "none":
+            line, table = self.rows_on_page()
+            rows = table.to_html(index=False, float_format=lambda v: f"{v:.4g}", border=0)
+            caption = f"<p>{line}</p>" if line else ""
+            self.table_area.value = scrolled(f"{caption}{rows}", "The numbers of the picture", 320)
 
     def _save(self, kind: str) -> None:
         name = f"{type(self).__name__}.{kind}"
@@ -466,26 +468,26 @@ class Explorer(w.VBox):
 
 
 def _parts(*roots: w.DOMWidget) -> set[w.Widget]:
-    """These widgets and all that stand in them, with their layouts and styles."""
+    """These widgets and everything inside them, with their layouts and styles."""
     own = {one for root in roots for one in (root, root.layout, getattr(root, "style", None)) if one is not None}
     return own.union(*(_parts(*getattr(root, "children", ())) for root in roots))
 
 
 def scrolled(content: str, name: str, height: int) -> str:
-    """HTML in a part of the page that is no higher than so many pixels, and that keys scroll too."""
+    """HTML in a region of at most this height in pixels, which the keyboard scrolls too."""
     look = f"max-height: {height}px; overflow: auto"
     return f'<div tabindex="0" role="region" aria-label="{name}" style="{look}">{content}</div>'
 
 
-def _toggle(part: w.Widget) -> bool:
-    """Show what is hidden, hide what is shown; whether it is shown now."""
+def _toggle(part: w.DOMWidget) -> bool:
+    """Show a hidden part, hide a shown one; whether it is shown now."""
     shown = part.layout.display == "none"
     part.layout.display = None if shown else "none"
     return shown
 
 
-def _grid(controls: list[w.Widget]) -> w.GridBox:
-    """Controls in as many columns as the page has room for; a tall one takes two rows, a sentence a row of its own."""
+def _grid(controls: list[Any]) -> w.GridBox:
+    """Controls in as many columns as fit; a tall control takes two rows, a text field a whole row."""
     for control in controls:
         if isinstance(control, w.SelectMultiple):
             control.layout.grid_area = "auto / auto / span 2 / auto"
@@ -496,12 +498,12 @@ def _grid(controls: list[w.Widget]) -> w.GridBox:
 
 
 def _same(pinned: list[tuple[str, Any]], others: list[tuple[str, Any]]) -> bool:
-    """Whether the same tables are pinned, by the same names."""
+    """Whether the same tables are pinned under the same names."""
     return [(label, id(tables)) for label, tables in pinned] == [(label, id(tables)) for label, tables in others]
 
 
 def _step_after(change) -> Any:
-    """One step further the way a slider has gone, None at its end and for other controls."""
+    """The value one step further in a slider's direction; None at its end and for other controls."""
     control = change.owner
     if isinstance(control, w.SelectionSlider):
         values = _values(control)
@@ -509,13 +511,14 @@ def _step_after(change) -> Any:
         i = new + (1 if new > old else -1)
         return values[i] if 0 <= i < len(values) else None
     if isinstance(control, (w.IntSlider, w.FloatSlider)):
-        value = change.new + (control.step if change.new > change.old else -control.step)
+        step: Any = control.step
+        value = change.new + (step if change.new > change.old else -step)
         return value if control.min <= value <= control.max else None
     return None
 
 
-def _allowed(control: w.ValueWidget) -> str:
-    """What a control takes, in words."""
+def _allowed(control: Any) -> str:
+    """What a control accepts, for a message."""
     if hasattr(control, "options"):
         return "one of " + ", ".join(repr(getattr(option, "value", option)) for option in _values(control))
     if hasattr(control, "min"):

@@ -1,7 +1,7 @@
-"""Which cells of a notebook hold an explorer, so that one leaves the kernel when its cells have been run again.
+"""Close an explorer when the cells that made or showed it have been run again.
 
-The page throws the old output away, and no message says so. Without this the old explorer would go on computing, and
-ipywidgets would keep it for as long as the kernel lives.
+The page drops the old output without telling the kernel. Without this module the old explorer would go on computing,
+and ipywidgets would keep it for as long as the kernel lives.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import weakref
 from typing import Any
 
 _HELD: weakref.WeakKeyDictionary[Any, dict[str, str]] = weakref.WeakKeyDictionary()  # explorer → cell → which run of it
-_TOLD: weakref.WeakSet[Any] = weakref.WeakSet()  # shells that call `_leave` after each cell
+_HOOKED: weakref.WeakSet[Any] = weakref.WeakSet()  # shells that call `_close_replaced` after each cell
 
 
 def _shell() -> Any:
@@ -20,27 +20,27 @@ def _shell() -> Any:
 
 
 def _run(shell: Any) -> tuple[str, str] | None:
-    """The cell that is being run, and which run of it this is; None where the page does not say."""
+    """(cell, id of this run of it); None where the page does not say."""
     request = shell.get_parent() if hasattr(shell, "get_parent") else {}
     cell = request.get("metadata", {}).get("cellId")
     return (cell, request["header"]["msg_id"]) if cell else None
 
 
 def hold(explorer: Any) -> None:
-    """Note that the cell being run makes this explorer, or shows it."""
+    """Note that the running cell makes or shows this explorer."""
     shell = _shell()
     run = _run(shell)
     if run is None:
         return
     cell, request = run
     _HELD.setdefault(explorer, {})[cell] = request
-    if shell not in _TOLD:
-        _TOLD.add(shell)
-        shell.events.register("post_run_cell", lambda _result: _leave(shell))
+    if shell not in _HOOKED:
+        _HOOKED.add(shell)
+        shell.events.register("post_run_cell", lambda _result: _close_replaced(shell))
 
 
-def _leave(shell: Any) -> None:
-    """Close the explorers that the cell just run has held before and no cell holds now, but for those with a name."""
+def _close_replaced(shell: Any) -> None:
+    """Close the explorers that only an earlier run of this cell held, except those that the reader has named."""
     run = _run(shell)
     if run is None:
         return

@@ -1,4 +1,4 @@
-"""The curvature explorer: press Run, and the Hessian's spectrum comes into view product by product."""
+"""The curvature explorer: press Run, and the Hessian's spectrum takes shape product by product."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ import pandas as pd
 
 from lntutor import figures
 from lntutor.explore import controls as c
-from lntutor.explore import spectra
+from lntutor.explore import curvature_plan as plans
 from lntutor.explore.base import ROWS
-from lntutor.explore.runs import duration, in_common, names
-from lntutor.explore.spectra import KIND_NAMES, MATRICES, UNITS, Job, Measured, plan
-from lntutor.explore.working import WorkingExplorer
-from lntutor.figures.parts import empty
+from lntutor.explore.curvature_plan import KIND_NAMES, MATRICES, UNITS, MeasuredSpectrum, SpectrumJob, plan
+from lntutor.explore.long_running import LongRunningExplorer
+from lntutor.explore.training_plan import duration, in_common, names
+from lntutor.figures.drawing import empty
 
 PAIRS = (10, 30, 100, 300, 1000)
 PRODUCTS = (10, 20, 30, 50, 80, 120, 200)
@@ -30,52 +30,51 @@ REMARKS = {  # on the line at 2/η
 
 
 class Picture(NamedTuple):
-    """What is drawn: spectra, and their curves as this bandwidth has them."""
+    """What is drawn: spectra, and their curves at this bandwidth."""
 
-    shown: list[Measured]
+    spectra: list[MeasuredSpectrum]
     curves: pd.DataFrame  # run, placement, seed, x, density, lambda_min, lambda_max
     width: float  # of a bell
 
 
-class CurvatureExplorer(WorkingExplorer):
+class CurvatureExplorer(LongRunningExplorer):
     """How sharply does the loss bend at initialisation? The spectrum of its Hessian, LN position by LN position.
 
-    Run starts the Lanczos iterations that the controls ask for, More steps goes on with those on screen, Talk size
-    shows spectra that come with the course. The bandwidth only draws anew. In a cell: `run()`, `more()`, `wait()`,
-    `stop()`, `spectra`.
+    Run starts the Lanczos iterations that the controls ask for, More steps continues those on screen, Talk size shows
+    spectra that come with the course. The bandwidth only redraws. In a cell: `run()`, `more()`, `wait()`, `stop()`,
+    `spectra`.
     """
 
-    WORK = "measurement"
-    MOST = spectra.MOST_SPECTRA
+    WORK, LOOK = "measurement", "lntutor-curvature"
+    JOB = ("spectrum", "spectra")
+    MOST = plans.MOST_SPECTRA
     FIRST = ("placements", "depth", "width", "pairs", "bandwidth")
     APART = ("stored",)
-    pace: ClassVar[float] = 1.0  # how many times as long as `seconds_a_product` says a product took, last time
+    pace: ClassVar[float] = 1.0  # seconds of a product when last measured, over `seconds_per_product`
 
     def __init__(self, preset: str | None = None, **state):
-        self._before = 0  # products of the job under way that were made before
-        self._stored: dict[str, tuple[list[Measured], str]] = {}  # corpus → spectra that were read, and who made them
+        self._before = 0  # products made before the current job
+        self._stored: dict[str, tuple[list[MeasuredSpectrum], str]] = {}  # corpus → spectra, and the command
         super().__init__(preset, **state)
 
     def make_controls(self):
-        """What the next Run does, and how it is drawn."""
+        """What the next Run measures, and how it is drawn."""
         shares = [(f"{100 * share:g} %", share) for share in SHARES]
         rates = [("none", 0.0), *((f"η = {rate:g}", rate) for rate in RATES)]
-        kinds = [(name, key) for key, name in KIND_NAMES.items()]
         return {
             "placements": c.placement_picker(("post", "pre")),
-            "depth": c.whole("Depth", 2, 1, 6, "Layers of each side"),
-            "width": c.pick("Width", 32, (16, 32, 64, 128), "Features of a token, d; four heads, FFN 4 × width"),
-            "pairs": c.steps("Pairs", 100, PAIRS, "Sentence pairs over which the loss is averaged"),
-            "bandwidth": c.steps(
-                "Bandwidth", 0.01, shares, "Width of each eigenvalue's bell, as a share of the range; draws anew only"
-            ),
-            "products": c.steps("Products", 30, PRODUCTS, "Lanczos steps, a product with the matrix each"),
-            "probes": c.whole("Probes", 1, 1, 10, "Random directions from which Lanczos starts; more make it smoother"),
-            "seeds": c.whole("Seeds", 1, 1, 5, "How many spectra of each: other weights, other directions"),
-            "kind": c.pick("Curvature", "hessian", kinds, "Which matrix, or in which units for every weight"),
-            "corpus": c.pick("Corpus", "captions", spectra.corpus_options(), "Sentences in German and English"),
-            "lr": c.pick("2/η line", 0.0, rates, "Above 2/η gradient descent at the rate η is unstable"),
-            "lecture": c.lecture_type(),
+            "depth": c.int_slider("Depth", 2, 1, 6, "Layers of each side"),
+            "width": c.dropdown("Width", 32, (16, 32, 64, 128), "Features of a token, d; four heads, FFN 4 × width"),
+            "pairs": c.step_slider("Pairs", 100, PAIRS, "Sentence pairs over which the loss is averaged"),
+            "bandwidth": c.step_slider("Bandwidth", 0.01, shares,
+                                       "Width of each eigenvalue's bell, as a share of the range; only redraws"),
+            "products": c.step_slider("Products", 30, PRODUCTS, "Lanczos steps: one product with the matrix each"),
+            "probes": c.int_slider("Probes", 1, 1, 10, "Random start directions; more make the curve smoother"),
+            "seeds": c.int_slider("Seeds", 1, 1, 5, "How many spectra of each: other weights, other directions"),
+            "kind": c.dropdown("Curvature", "hessian", KIND_NAMES, "Which matrix, or in which units for every weight"),
+            "corpus": c.dropdown("Corpus", "captions", plans.corpus_options(), "Sentences in German and English"),
+            "lr": c.dropdown("2/η line", 0.0, rates, "Above 2/η gradient descent at the rate η is unstable"),
+            "lecture": c.lecture_checkbox(),
             "stored": w.ToggleButton(
                 False, description="Talk size", tooltip="Spectra of a larger model that come with the course",
                 layout=w.Layout(width="auto"),
@@ -86,121 +85,113 @@ class CurvatureExplorer(WorkingExplorer):
 
     @property
     def spectra(self) -> dict[str, Any]:
-        """Name → Spectrum, of every one on screen; one that is under way as far as it is."""
+        """Name → Spectrum of all on screen, including an unfinished one."""
         shown = self._shown(self.state())
         return {name: one.spectrum for name, one in zip(self._names(shown), shown, strict=True)}
 
     def run(self) -> None:
-        """Measure what the controls ask for, in a thread of its own, and go on with what was stopped."""
+        """Measure what the controls ask for, in its own thread, and continue what was stopped."""
         self._leave_stored()
         super().run()
 
     def more(self) -> None:
-        """Go on with the spectra on screen: as many products again as the slider says, none of them twice."""
+        """Continue the spectra on screen by as many products as the slider says; none is made twice."""
         self._leave_stored()
         self.begin(self.further)
 
-    def wanted(self, state: dict[str, Any]) -> list[Job]:
-        """The plan, without what has that many products."""
+    def wanted(self, state: dict[str, Any]) -> list[SpectrumJob]:
+        """The plan, without spectra that have that many products."""
         done = {one.setting: one for one in self._done}
-        jobs = [Job(setting, state["products"], done.get(setting)) for setting in plan(state)]
+        jobs = [SpectrumJob(setting, state["products"], done.get(setting)) for setting in plan(state)]
         return [job for job in jobs if job.before is None or job.before.products < job.products]
 
-    def further(self, state: dict[str, Any]) -> list[Job]:
-        """Those on screen that can go on, each by as many products as a run has."""
+    def further(self, state: dict[str, Any]) -> list[SpectrumJob]:
+        """The spectra on screen that can go on, each by as many products as the slider says."""
         going = (one for one in self._visible(state, self._done) if one.iteration is not None and one.products < 10**9)
-        return [Job(one.setting, one.products + state["products"], one) for one in going]
+        return [SpectrumJob(one.setting, one.products + state["products"], one) for one in going]
 
     def close(self) -> None:
-        """Take the explorer from the page: its spectra stay, but cannot go on."""
+        """Remove the explorer from the page; its spectra stay, but cannot go on."""
         super().close()
         with self._change:
-            self._done = spectra.let_go(self._done, 0)
-
-    def length(self, job: Job) -> int:
-        """Products to make."""
-        return job.length
+            self._done = plans.let_go(self._done, 0)
 
     def steps_of(self, progress) -> int:
         """Products of this job."""
         return progress.product - self._before
 
-    def counted(self, jobs: int) -> str:
-        """So many spectra."""
-        return spectra.spectra(jobs)
-
     def _leave_stored(self) -> None:
         if self.controls["stored"].value:
             self._apply({"stored": False})
 
-    def do(self, job: Job) -> None:
-        """Measure, from the start or from where it was."""
-        from lntutor import corpus, curvature  # here: they take seconds, and not every page measures
+    def do(self, job: SpectrumJob) -> None:
+        """Measure from the start, or from where the measurement stopped."""
+        from lntutor.curvature import spectrum as curvature  # imported here: it takes seconds
+        from lntutor.text import corpus
 
         self._phase = "reading"
         self._live = job.before
         with self._change:
             self._done = [one for one in self._done if one.setting != job.setting]
         self.refresh()
-        s, kept = job.setting, job.before if job.goes_on else None
+        s, kept = job.setting, job.begun
         if kept is None:
             text = corpus.load_corpus(s.corpus)
-            told = {"pairs": s.pairs, "probes": s.probes, "seed": s.seed, "kind": s.kind}
-            iteration = curvature.measurement(s.model, text, memory=spectra.GRAPHS, **told)
-            graphs = spectra.graph_bytes(iteration, text, s)
+            how = {"pairs": s.pairs, "probes": s.probes, "seed": s.seed, "kind": s.kind}
+            iteration = curvature.measurement(s.model, text, memory=plans.GRAPHS, **how)
+            graphs = plans.graph_bytes(iteration)
         else:
             iteration, graphs = kept.iteration, kept.graphs
-        needed = graphs + spectra.basis_bytes(iteration, job.products)
-        spectra.check_room(needed)
+        needed = graphs + plans.basis_bytes(iteration, job.products)
+        plans.check_room(needed)
         with self._change:
-            self._done = spectra.let_go(self._done, spectra.HELD - needed)
+            self._done = plans.let_go(self._done, plans.HELD - needed)
         self._before, self._phase, started = iteration.products, "measuring", time.perf_counter()
 
-        def found() -> Measured:
-            return Measured(s, iteration.spectrum(), iteration, graphs)
+        def found() -> MeasuredSpectrum:
+            return MeasuredSpectrum(s, iteration.spectrum(), iteration, graphs)
 
         try:
             last = self.follow(iteration.run(job.products), lambda at: found())
         except Exception:
-            self._live = found() if iteration.products else self._live  # every product, drawn or not
+            self._live = found() if iteration.products else self._live  # with every product, drawn or not
             raise
         if last is None:
             return
         made = iteration.products - self._before
-        type(self).pace = (time.perf_counter() - started) / made / spectra.seconds_a_product(s)
+        type(self).pace = (time.perf_counter() - started) / made / plans.seconds_per_product(s)
         new = found()
         worse = job.before is not None and job.before.products > new.products  # stopped soon after a new start
         self.finish(job, job.before if worse else new)
 
-    # Picture and words -----------------------------------------------------------------------------------------
+    # Picture and text -----------------------------------------------------------------------------------------
 
-    def _shown(self, state: dict[str, Any]) -> list[Measured]:
+    def _shown(self, state: dict[str, Any]) -> list[MeasuredSpectrum]:
         if state["stored"]:
-            return spectra.of_state(self._read(state["corpus"])[0], state)
+            return plans.of_state(self._read(state["corpus"])[0], state)
         return self._visible(state, self._on_screen())
 
-    def _visible(self, state: dict[str, Any], measured: list[Measured]) -> list[Measured]:
-        """Those in the units of the kind that is chosen; where there are none, those of the last."""
+    def _visible(self, state: dict[str, Any], measured: list[MeasuredSpectrum]) -> list[MeasuredSpectrum]:
+        """The spectra in the units of the chosen kind; if there are none, in the units of the last one."""
         units = {UNITS[one.setting.kind] for one in measured}
         unit = UNITS[state["kind"]]
         if measured and unit not in units:
             unit = UNITS[measured[-1].setting.kind]
         return [one for one in measured if UNITS[one.setting.kind] == unit]
 
-    def _read(self, corpus: str) -> tuple[list[Measured], str]:
+    def _read(self, corpus: str) -> tuple[list[MeasuredSpectrum], str]:
         if corpus not in self._stored:
-            self._stored[corpus] = spectra.stored(corpus)
+            self._stored[corpus] = plans.stored(corpus)
         return self._stored[corpus]
 
-    def _names(self, shown: list[Measured], seeds: bool = True) -> list[str]:
-        """Names among all that is on screen and to come, so that they stay while a queue is worked through."""
+    def _names(self, shown: list[MeasuredSpectrum], seeds: bool = True) -> list[str]:
+        """Names that stay the same while the queue is worked through."""
         known = [one.setting for one in shown]
         stored = any(setting.rule is None for setting in known)
-        ahead = [] if stored else [job.setting for job in self._queue if job.setting not in known]
-        return names([*known, *ahead], seeds)[: len(shown)]
+        return names(known, seeds, [] if stored else [job.setting for job in self._queue])
 
     def measure(self, state, quick):
-        """Every spectrum on screen as a curve: no new products."""
+        """Every spectrum on screen as a curve, without new products."""
         shown = self._shown(state)
         found = [one.spectrum for one in shown]
         width = state["bandwidth"] * max((s.lambda_max - s.lambda_min for s in found), default=0.0) or 1e-6
@@ -209,77 +200,66 @@ class CurvatureExplorer(WorkingExplorer):
         return Picture(list(shown), pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(), width)
 
     def draw(self, state, tables, pinned):
-        """The densities, or a sentence on what Run will do."""
-        if not tables.shown:
+        """The densities, or a sentence about what Run will do."""
+        if not tables.spectra:
             wanted = plan(state)
-            what = f"{spectra.spectra(len(wanted))} of {state['products']} products"
-            said = "The first product is on its way." if self._busy else f"Press Run: {what} will be drawn here."
-            return empty(said, state["lecture"], in_common(wanted, spectra.MAIN))
-        settings = [one.setting for one in tables.shown]
+            what = f"{self.count_text(len(wanted))} of {state['products']} products"
+            message = "The first product is on its way." if self._busy else f"Press Run: {what} will be drawn here."
+            return empty(message, state["lecture"], in_common(wanted, plans.MAIN))
+        settings = [one.setting for one in tables.spectra]
         kinds = {setting.kind for setting in settings}
-        products = spectra.range_of((one.spectrum.steps for one in tables.shown), "products")
-        note = f"{in_common(settings, spectra.MAIN)}, {products}; bells of width {tables.width:.2g}"
-        return figures.spectrum(
-            tables.curves,
-            two_over_eta=2 / state["lr"] if state["lr"] and kinds != {"relative"} else None,
-            matrix=MATRICES[kinds.pop()] if len(kinds) == 1 else "the matrix",
-            note=note,
-            lecture=state["lecture"],
-        )
+        products = plans.range_of((one.spectrum.steps for one in tables.spectra), "products")
+        note = f"{in_common(settings, plans.MAIN)}, {products}; bells of width {tables.width:.2g}"
+        line = 2 / state["lr"] if state["lr"] and kinds != {"relative"} else None
+        matrix = MATRICES[kinds.pop()] if len(kinds) == 1 else "the matrix"
+        return figures.spectrum(tables.curves, two_over_eta=line, matrix=matrix, note=note, lecture=state["lecture"])
 
     def table(self) -> pd.DataFrame:
-        """One row an eigenvalue of the small matrix; `Spectrum.of_table` makes a spectrum of those of one."""
-        parts = [one.spectrum.table() for one in self.tables.shown] if self.tables else []
+        """One row per eigenvalue of the small matrix; `Spectrum.of_table` reads the rows of one spectrum."""
+        parts = [one.spectrum.table() for one in self.tables.spectra] if self.tables else []
         return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=["eigenvalue", "weight"])
 
-    def said(self, state, seconds: float) -> str:
-        """Where stored spectra come from; else what is under way, or what Run will do."""
+    def status_line(self, state, seconds: float) -> str:
+        """Where stored spectra come from; otherwise progress, or what Run will do."""
         remark = REMARKS.get(state["kind"], "") if state["lr"] else ""
         if not state["stored"]:
-            return f"{super().said(state, seconds)} {remark}".strip()
+            return f"{super().status_line(state, seconds)} {remark}".strip()
         made = html.escape(self._read(state["corpus"])[1])
-        meanwhile = html.escape(self._progress_words()) if self._busy else ""
+        meanwhile = html.escape(self._progress_text()) if self._busy else ""
         stored = f"Stored spectra, made by <code>{made}</code>. Press Talk size again for your own."
         return f"{stored} {remark} {meanwhile}".strip()
 
-    def plan_words(self, state: dict[str, Any]) -> str:
+    def plan_text(self, state: dict[str, Any]) -> str:
         """What Run and More steps will do, and how long that takes."""
-        wanted, everything = self.wanted(state), plan(state)
-        words = [self._run_words(wanted, len(everything) - len(wanted), state["products"])]
-        further = self.further(state)
+        wanted, further = self.wanted(state), self.further(state)
+        shared = in_common([job.setting for job in wanted], plans.MAIN)
+        what = self._jobs_text(wanted, state["products"])
+        parts = [self.run_text(wanted, plan(state), what, shared, self._seconds(wanted))]
         if further:
-            what = f"{state['products']} more products for {spectra.spectra(len(further))} on screen"
-            words.append(f"More steps: {what}, about {duration(self._seconds(further))}.")
+            more = f"{state['products']} more products for {self.count_text(len(further))} on screen"
+            parts.append(f"More steps: {more}, about {duration(self._seconds(further))}.")
         hidden = len(self._done) - len(self._visible(state, self._done))
         if hidden:
-            words.append(f"{spectra.spectra(hidden)} in other units: choose their curvature to see them.")
-        return " ".join(words)
+            parts.append(f"{self.count_text(hidden)} in other units: choose their curvature to see them.")
+        return " ".join(parts)
 
-    def _run_words(self, wanted: list[Job], rest: int, products: int) -> str:
-        if not wanted:
-            return "All that Run would do is on screen; Clear removes it."
-        also = f" ({rest} more {'is' if rest == 1 else 'are'} on screen already)" if rest else ""
-        settings = [job.setting for job in wanted]
-        known = [one.setting for one in self._done if one.setting not in settings]
-        called = names([*settings, *known])[: len(wanted)]
-        begun = (f" from product {job.before.products}" if job.goes_on else "" for job in wanted)
-        what = "; ".join(f"{name}{start}" for name, start in zip(called, begun, strict=True))
-        each = "Each: " if len(wanted) > 1 else ""
-        shared = in_common(settings, spectra.MAIN)
-        number = f"{spectra.spectra(len(wanted))} of {products} products"
-        return f"Run: {number}: {what}{also}. {each}{shared}. About {duration(self._seconds(wanted))}."
+    def _jobs_text(self, jobs: list[SpectrumJob], products: int) -> str:
+        """How many spectra, and their names, with the product from which each goes on."""
+        own = names([job.setting for job in jobs], others=[one.setting for one in self._done])
+        begun = (f" from product {job.begun.products}" if job.begun else "" for job in jobs)
+        each = (f"{name}{start}" for name, start in zip(own, begun, strict=True))
+        return f"{self.count_text(len(jobs))} of {products} products: {'; '.join(each)}"
 
-    def _seconds(self, jobs: list[Job]) -> float:
-        """A measurement's start takes about as long as three products."""
+    def _seconds(self, jobs: list[SpectrumJob]) -> float:
+        """Estimated time of the jobs; a start takes about as long as three products."""
         return self.pace * sum(
-            (job.length + (0 if job.goes_on else 3)) * spectra.seconds_a_product(job.setting) for job in jobs
+            (job.length + (0 if job.begun else 3)) * plans.seconds_per_product(job.setting) for job in jobs
         )
 
-    def progress_words(self, queue: list[Job], live, at) -> str:
-        """Where the measurement under way is."""
+    def progress_text(self, queue: list[SpectrumJob], live, at) -> str:
+        """The current product, and the time left."""
         job, rest = queue[0], queue[1:]
-        known = [one.setting for one in self._done]
-        name = names([job.setting, *(j.setting for j in rest), *(s for s in known if s != job.setting)])[0]
+        name = names([job.setting], others=[one.setting for one in [*rest, *self._done]])[0]
         more = f"; {len(rest)} more to come" if rest else ""
         if self._phase == "reading":
             return f"{name}: reading {job.setting.corpus}, building the model{more}."
@@ -288,17 +268,17 @@ class CurvatureExplorer(WorkingExplorer):
         left = duration(at.seconds_left + self._seconds(rest))
         return f"{name}: product {at.product} of {at.of}, {left} left{more}."
 
-    def _fill_table(self) -> None:
-        """The eigenvalues, without what is the same in all rows of a spectrum."""
-        if self.shown.layout.display != "none":
-            rows = self.table()
-            rows = rows[[name for name in COLUMNS if name in rows.columns]]
-            said = f"<p>{min(len(rows), ROWS)} of {len(rows)} eigenvalues; Save CSV has all, and all that is known.</p>"
-            self._show_rows(said, rows.head(ROWS))
+    def rows_on_page(self) -> tuple[str, pd.DataFrame]:
+        """The eigenvalues, without the columns that are constant in a spectrum."""
+        rows = self.table()
+        rows = rows.reindex(columns=[name for name in COLUMNS if name in rows.columns])
+        caption = f"{min(len(rows), ROWS)} of {len(rows)} eigenvalues; Save CSV has all, and all that is known."
+        return caption, rows.head(ROWS)
 
-    def _summary(self) -> str:
-        shown = self.tables.shown if self.tables else []
-        return spectra.summary(dict(zip(self._names(shown), shown, strict=True))) if shown else ""
+    def summary(self) -> str:
+        """Both ends of every spectrum on screen."""
+        shown = self.tables.spectra if self.tables else []
+        return plans.summary(dict(zip(self._names(shown), shown, strict=True))) if shown else ""
 
     def _show_buttons(self) -> None:
         super()._show_buttons()
@@ -306,12 +286,8 @@ class CurvatureExplorer(WorkingExplorer):
 
     # The page --------------------------------------------------------------------------------------------------
 
-    def _build(self) -> None:
-        super()._build()
-        self.add_class("lntutor-curvature")
-
     def beside(self, mine: dict[str, w.Button]) -> list[w.Widget]:
-        """More steps beside Stop, and stored spectra one click away."""
+        """More steps beside Stop, and the switch for stored spectra."""
         more = self._button("More steps", "Go on with the spectra on screen, without starting again", self.more)
         self.buttons["more"] = more
         return [mine["run"], mine["stop"], more, mine["clear"], self.controls["stored"], mine["other"]]

@@ -1,4 +1,4 @@
-"""What a curvature explorer measures, and what came of it, in words: settings, the plan, stored spectra, a table."""
+"""Spectra of the curvature explorer: settings, the plan, stored spectra, memory, and a table in HTML."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from lntutor.config import ModelConfig
-from lntutor.download import CORPORA, locate
-from lntutor.explore.runs import corpora
+from lntutor.explore.training_plan import corpora
 from lntutor.figures.style import number
-from lntutor.placements import PLACEMENTS, Placement
+from lntutor.model.config import ModelConfig
+from lntutor.model.placements import PLACEMENTS, Placement
+from lntutor.text.download import CORPORA, locate
 
 MOST_SPECTRA = 12  # in one plan, and on screen
-HELD = 3_000_000_000  # bytes that measurements which could go on may take together
-GRAPHS = 1_000_000_000  # bytes for the graphs of one
-STORED = "hessian"  # the table of spectra at the size of the talk
+HELD = 3_000_000_000  # bytes for all measurements that can go on, together
+GRAPHS = 1_000_000_000  # bytes for the graphs of one measurement
+STORED = "hessian"  # the stored table of spectra, of the size in the talk
 HEADS = 4
 KIND_NAMES = {
     "hessian": "Hessian",
@@ -24,22 +24,22 @@ KIND_NAMES = {
     "relative": "relative to each weight's size",
     "adam": "as Adam sees it",
 }
-MATRICES = {  # as they are called on the axis
+MATRICES = {  # names on the axis
     "hessian": "the Hessian",
     "gauss_newton": "the Gauss–Newton matrix",
     "relative": "the Hessian, relative to the size of the weights",
     "adam": "the Hessian as Adam's first step sees it",
 }
-UNITS = {"hessian": "", "gauss_newton": "", "relative": "relative", "adam": "adam"}  # those that share an axis
+UNITS = {"hessian": "", "gauss_newton": "", "relative": "relative", "adam": "adam"}  # the same unit: on one axis
 MAIN = ("kind", "depth", "width", "pairs", "corpus", "probes")
 
 
 @dataclass(frozen=True)
-class Setting:
-    """All that a spectrum depends on, but for the number of products."""
+class SpectrumSetting:
+    """Everything that a spectrum depends on, except the number of products."""
 
     key: str
-    rule: Placement | None  # None where it was stored
+    rule: Placement | None  # None for a stored spectrum
     depth: int
     width: int
     pairs: int
@@ -54,7 +54,7 @@ class Setting:
         return ModelConfig(self.rule or self.key, self.depth, self.width, HEADS, 4 * self.width)
 
     def phrases(self) -> dict[str, str]:
-        """The setting in words, part by part."""
+        """Part of the setting → text."""
         rule = self.rule or PLACEMENTS.get(self.key)
         return {
             "placement": rule.label if rule else self.key,
@@ -69,49 +69,49 @@ class Setting:
 
 
 @dataclass(frozen=True, eq=False)
-class Measured:
+class MeasuredSpectrum:
     """A spectrum on screen; with its iteration it can go on."""
 
-    setting: Setting
+    setting: SpectrumSetting
     spectrum: Any  # curvature.Spectrum
     iteration: Any = None  # curvature.Iteration
-    graphs: float = 0.0  # bytes that it keeps beside its basis
+    graphs: float = 0.0  # bytes of its kept graphs
 
     @property
     def products(self) -> int:
-        """Of the probe that has the fewest; where there is no more to find, as many as anybody asks for."""
+        """Products of the probe that has the fewest; endless where every probe is exhausted."""
         if self.iteration is None:
             return self.spectrum.steps
         return min((probe.steps for probe in self.iteration.probes if not probe.exhausted), default=10**9)
 
 
 @dataclass(frozen=True)
-class Job:
-    """Bring a measurement to so many products, from where it is."""
+class SpectrumJob:
+    """Bring a measurement to this many products per probe."""
 
-    setting: Setting
+    setting: SpectrumSetting
     products: int
-    before: Measured | None = None
+    before: MeasuredSpectrum | None = None
 
     @property
     def length(self) -> int:
         """Products to make."""
-        done = sum(probe.steps for probe in self.before.iteration.probes) if self.goes_on else 0
+        done = self.begun.iteration.products if self.begun else 0
         return max(1, self.products * self.setting.probes - done)
 
     @property
-    def goes_on(self) -> bool:
-        """Whether nothing that was measured is measured again."""
-        return self.before is not None and self.before.iteration is not None
+    def begun(self) -> MeasuredSpectrum | None:
+        """The measurement that goes on; None where it starts anew."""
+        return self.before if self.before is not None and self.before.iteration is not None else None
 
 
-def plan(state: dict[str, Any]) -> list[Setting]:
-    """The spectra that the controls ask for: one an LN position and seed."""
+def plan(state: dict[str, Any]) -> list[SpectrumSetting]:
+    """The spectra that the controls ask for: one per LN position and seed."""
     if not state["placements"]:
         raise ValueError("Pick at least one LN position.")
-    locate(state["corpus"])  # says how to get one that is not here
+    locate(state["corpus"])  # raises with the way to get a missing one
     settings = [
-        Setting(
+        SpectrumSetting(
             key, PLACEMENTS[key], state["depth"], state["width"], state["pairs"], state["probes"], seed, state["kind"],
             state["corpus"],
         )
@@ -125,7 +125,7 @@ def plan(state: dict[str, Any]) -> list[Setting]:
 
 
 def corpus_options() -> list[tuple[str, str]]:
-    """Corpora on this computer, and those of which spectra are stored."""
+    """(caption, name) of the corpora on this computer, and of those with stored spectra."""
     here = corpora()
     away = [(f"{name} (stored only)", name) for name in CORPORA if name not in here and name == "multi30k"]
     return [*((name, name) for name in here), *away]
@@ -134,25 +134,25 @@ def corpus_options() -> list[tuple[str, str]]:
 # Stored spectra ------------------------------------------------------------------------------------------------
 
 
-def stored(corpus: str) -> tuple[list[Measured], str]:
+def stored(corpus: str) -> tuple[list[MeasuredSpectrum], str]:
     """The spectra that come with the course, and the command that made them."""
-    from lntutor import results  # here: it takes seconds, and not every page asks
-    from lntutor.curvature import Spectrum
+    from lntutor.curvature.spectrum import Spectrum
+    from lntutor.experiments import stored as results  # imported here: it takes seconds
 
-    table = results.read(STORED, corpus)
+    table = results.stored_table(STORED, corpus)
     groups = table.groupby(["placement", "kind", "seed"], sort=False)
     found = [Spectrum.of_table(rows) for _, rows in groups]
-    return [Measured(setting_of(spectrum), spectrum) for spectrum in found], table.attrs["made by"]
+    return [MeasuredSpectrum(setting_of(spectrum), spectrum) for spectrum in found], table.attrs["made by"]
 
 
-def setting_of(spectrum) -> Setting:
-    """The setting of a spectrum that was stored."""
+def setting_of(spectrum) -> SpectrumSetting:
+    """The setting of a stored spectrum."""
     s = spectrum
-    return Setting(s.placement, None, s.depth, s.width, s.pairs, s.probes, s.seed, s.kind, s.corpus)
+    return SpectrumSetting(s.placement, None, s.depth, s.width, s.pairs, s.probes, s.seed, s.kind, s.corpus)
 
 
-def of_state(found: list[Measured], state: dict[str, Any]) -> list[Measured]:
-    """Those of the stored spectra that the controls ask for."""
+def of_state(found: list[MeasuredSpectrum], state: dict[str, Any]) -> list[MeasuredSpectrum]:
+    """The stored spectra that the controls ask for."""
     if not state["placements"]:
         raise ValueError("Pick at least one LN position.")
     kinds = list(dict.fromkeys(one.setting.kind for one in found))
@@ -170,62 +170,40 @@ def of_state(found: list[Measured], state: dict[str, Any]) -> list[Measured]:
 # Cost ----------------------------------------------------------------------------------------------------------
 
 
-def seconds_a_product(setting: Setting) -> float:
-    """About how long a product takes on one core of a laptop, from a few measurements; `pace` corrects it."""
+def seconds_per_product(setting: SpectrumSetting) -> float:
+    """A rough guess for one core of a laptop; the explorer's `pace` corrects it."""
     return 0.02 + setting.pairs * (3e-4 + setting.depth * (2e-4 + 9e-6 * setting.width))
 
 
-def graph_bytes(iteration, corpus, setting: Setting) -> float:
-    """What the graphs that a measurement keeps take, judged by that of the longest sentence."""
-    import torch
-
-    from lntutor import curvature
-
-    operator = getattr(iteration.operator, "operator", iteration.operator)  # that of a scaled one
-    learner = operator.learner
-    weights = list(learner.weights.values())
-    kind = curvature.GaussNewtonGraph if setting.kind == "gauss_newton" else curvature.Graph
-    words, longest = 0, None
-    for batch in curvature.by_length(corpus, "val", setting.pairs, 1):
-        words, longest = words + _words(batch), batch
-    with torch.enable_grad():
-        graph = kind(learner, longest, 1.0, weights)
-    return operator.kept * words / _words(longest) * curvature.graph_bytes(graph, weights)
-
-
-def _words(batch) -> int:
-    return sum(int((ids != batch.pad).sum()) for ids in (batch.source, batch.labels))
+def graph_bytes(iteration) -> int:
+    """The memory of the graphs that a measurement keeps."""
+    return getattr(iteration.operator, "operator", iteration.operator).kept_bytes  # of a scaled one
 
 
 def basis_bytes(iteration, products: int | None = None) -> int:
-    """What the basis of every probe takes, now or after so many products."""
+    """The memory of the bases of all probes, now or after this many products."""
     rows = sum((probe.steps if products is None else products) + 1 for probe in iteration.probes)
     return rows * iteration.operator.size * iteration.operator.dtype.itemsize
 
 
 def check_room(needed: float) -> None:
-    """A measurement that needs more memory than all may hold together is not begun."""
+    """Refuse a measurement that needs more memory than all may take together."""
     if needed > HELD:
         ways = "ask for fewer products or probes, or a smaller model"
         raise ValueError(f"It would hold {needed / 1e9:.1f} GB, more than {HELD / 1e9:g} GB: {ways}.")
 
 
-def let_go(done: list[Measured], room: float) -> list[Measured]:
-    """The same spectra; where all that could go on takes too much memory, the oldest cannot go on."""
+def let_go(done: list[MeasuredSpectrum], room: float) -> list[MeasuredSpectrum]:
+    """The same spectra; those that exceed the memory, the oldest first, lose what they need to go on."""
     kept = []
     for one in reversed(done):
         if one.iteration is not None:
             room -= one.graphs + basis_bytes(one.iteration)
-        kept.append(one if room >= 0 else Measured(one.setting, one.spectrum))
+        kept.append(one if room >= 0 else MeasuredSpectrum(one.setting, one.spectrum))
     return kept[::-1]
 
 
-# Words ---------------------------------------------------------------------------------------------------------
-
-
-def spectra(number: int) -> str:
-    """1 spectrum, 2 spectra."""
-    return f"{number} spectr{'um' if number == 1 else 'a'}"
+# Text ---------------------------------------------------------------------------------------------------------
 
 
 def range_of(values: Iterable[int], noun: str) -> str:
@@ -234,7 +212,7 @@ def range_of(values: Iterable[int], noun: str) -> str:
     return f"{values[0]} {noun}" if len(values) == 1 else f"{values[0]} to {values[-1]} {noun}"
 
 
-def summary(measured: dict[str, Measured]) -> str:
+def summary(measured: dict[str, MeasuredSpectrum]) -> str:
     """Both ends of every spectrum with their errors, √mean λ², loss and products, as a table in HTML."""
     columns = ("Spectrum", "λ<sub>min</sub>", "λ<sub>max</sub>", "√mean λ²", "Loss", "Products", "Weights")
     head = "".join(f'<th scope="col">{word}</th>' for word in columns)
@@ -251,5 +229,5 @@ def _row(name: str, s) -> str:
 
 
 def _with_error(value: float, error: float) -> str:
-    """The error is told where it is not below the digits that are shown."""
+    """The value, with its error where the digits shown do not hide it."""
     return number(value) + (f" ± {number(error, 1)}" if error > 1e-3 * abs(value) else "")

@@ -5,14 +5,13 @@ from __future__ import annotations
 from functools import partial
 from typing import Any, ClassVar
 
-import pandas as pd
-
 from lntutor import figures
 from lntutor.explore import controls as c
-from lntutor.explore.base import Explorer
-from lntutor.measure import PARAMETERS, gradient_norms, last_layer_gradients
-from lntutor.placements import PLACEMENTS
-from lntutor.theory import predict
+from lntutor.explore.model_explorer import ModelExplorer, assumptions_note
+from lntutor.measure.gradients import PARAMETERS, gradient_norms, last_layer_gradients
+from lntutor.model.placements import PLACEMENTS
+from lntutor.model.state import model_config
+from lntutor.theory.mean_field import predict
 
 VIEWS = ("by layer", "by depth", "by width")
 THEOREM = {
@@ -21,7 +20,7 @@ THEOREM = {
 }  # fmt: skip
 
 
-class GradientExplorer(Explorer):
+class GradientExplorer(ModelExplorer):
     """How large is the gradient of a weight matrix at initialisation, and what does it depend on?
 
     Views: "by layer" (Fig. 3a,b of Xiong et al. 2020), "by depth" (the last layer's, Fig. 3c,d), "by width".
@@ -39,67 +38,41 @@ class GradientExplorer(Explorer):
         },
     }
 
-    def make_controls(self):
-        """Those of a model, and what is shown of it."""
-        model = c.model_controls()
-        shown = {
-            "view": c.pick("View", "by layer", VIEWS, "By layer, or the last layer's by depth or by width"),
-            "parameter": c.pick("Matrix", "W_2", PARAMETERS, "Whose gradient is shown"),
-            "theory": c.tick("Theory", True, "Draw the mean-field prediction over the measurement"),
-            "lecture": c.lecture_type(),
-        }
-        return {name: model.pop(name) for name in ("depth", "width", "placements", "stack")} | shown | model
-
-    def measure(self, state, quick):
-        """{"measured": table, "theory": table or None, "note": what the config breaks of the theorem's setting}."""
-        seeds, inputs = c.seeds_of(state, quick), c.model_inputs(state)
-        measured, predicted = [], []
-        with c.one_thread():
-            for key in c.chosen(state):
-                self.give_way(quick)
-                cfg = c.model_config(state, key)
-                ask, tell = self._questions(state, cfg, seeds, inputs, (state["parameter"],) if quick else PARAMETERS)
-                measured += [f() for f in ask]
-                predicted += [f() for f in tell] if state["theory"] else []
+    def display_controls(self):
+        """Which view of which matrix, and whether theory is drawn."""
         return {
-            "measured": pd.concat(measured, ignore_index=True),
-            "theory": pd.concat(predicted, ignore_index=True) if predicted else None,
-            "note": c.assumptions(state, inputs, "The theory drawn is for this one.") if state["theory"] else "",
-            "view": state["view"],
+            "view": c.dropdown("View", "by layer", VIEWS, "By layer, or the last layer's by depth or by width"),
+            "parameter": c.dropdown("Matrix", "W_2", PARAMETERS, "Whose gradient is shown"),
+            "theory": c.checkbox("Theory", True, "Draw the mean-field prediction over the measurement"),
         }
 
-    def _questions(self, state, cfg, seeds, inputs, parameters) -> tuple[list, list]:
-        """What to measure and what to predict for one placement, as functions still to be called."""
-        same, parameter = {"inputs": inputs, "seeds": seeds}, state["parameter"]
+    def calls(self, state, cfg, same, quick):
+        """All layers of one network, or the last layer of several."""
         if state["view"] == "by layer":
-            ask = partial(gradient_norms, cfg, **same, parameters=parameters)
-            return [ask], [partial(predict, cfg, "gradient", **same)]
+            parameters = (state["parameter"],) if quick else PARAMETERS
+            measure = partial(gradient_norms, cfg, **same, parameters=parameters)
+            return [measure], [partial(predict, cfg, "gradient", **same)]
         if state["view"] == "by depth":
-            configs, depths = [cfg], c.spread(1, state["depth"])
+            configs, depths = [cfg], c.log_spaced(1, state["depth"])
         else:
             sizes = [width for width in c.WIDTHS if width <= state["width"]]
-            configs, depths = [c.model_config(state, cfg.placement.key, width=width) for width in sizes], [cfg.depth]
-        last = {**same, "parameter": parameter}
+            configs, depths = [model_config(state, cfg.placement, width=width) for width in sizes], [cfg.depth]
+        last = {**same, "parameter": state["parameter"]}
         return (
             [partial(last_layer_gradients, one, depths, **last) for one in configs],
             [partial(predict, one, "last_layer", depths=depths, **last) for one in configs],
         )
 
+    def note(self, state, inputs) -> str:
+        """What the config breaks of the theorem's setting, where theory is drawn."""
+        return assumptions_note(state, inputs, "The theory drawn is for this one.") if state["theory"] else ""
+
     def draw(self, state, tables, pinned):
-        """The figure of the view."""
         kinds = {"by layer": figures.gradient_by_layer, "by depth": figures.gradient_by_depth}
         figure = kinds.get(state["view"], figures.gradient_by_width)
-        kept = [(label, old["measured"]) for label, old in pinned if old["view"] == state["view"]]
+        kept = self.pins_of_view(state, pinned)
         more = {"depth": state["depth"]} if state["view"] == "by depth" else {}
         return figure(
             tables["measured"], tables["theory"], parameter=state["parameter"], pinned=kept, note=tables["note"],
             lecture=state["lecture"], **more,
         )  # fmt: skip
-
-    def table(self) -> pd.DataFrame:
-        """Measured and predicted rows, told apart by a column."""
-        return c.both(self.tables)
-
-    def label(self, state) -> str:
-        """What is on screen, in a few words."""
-        return c.model_label(state)

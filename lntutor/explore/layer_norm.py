@@ -11,8 +11,8 @@ import pandas as pd
 from lntutor import figures
 from lntutor.explore import controls as c
 from lntutor.explore.base import Explorer
-from lntutor.normalization import DIVISORS, jacobian_norms, jacobian_spectrum, normalised
-from lntutor.reading import random_stream
+from lntutor.measure.layer_norm import DIVISORS, jacobian_norms, jacobian_spectrum, normalised
+from lntutor.model.random_streams import random_stream
 
 VIEWS = {"values": "before and after", "spectrum": "singular values of J", "size": "‖J‖ against ‖x‖"}
 COORDINATES = ("x1", "x2", "x3", "x4")
@@ -29,22 +29,19 @@ class LayerNormExplorer(Explorer):
     }
 
     def make_controls(self):
-        """Where the vector comes from, by how much it is multiplied, and what is shown."""
-        start = dict(zip(COORDINATES, (2.0, -1.0, 0.5, 1.0), strict=True))
-        sliders = {
-            name: c.named(
-                w.FloatSlider(value, min=-5, max=5, step=0.1), name, "A coordinate, when sliders are the source"
-            )
-            for name, value in start.items()
-        }
+        """The source of the vector, its factor k, and the view."""
+        tooltip = "A coordinate, when sliders are the source"
+        start = zip(COORDINATES, (2.0, -1.0, 0.5, 1.0), strict=True)
+        sliders = {name: c.float_slider(name, value, -5, 5, 0.1, tooltip) for name, value in start}
+        k = w.FloatLogSlider(1.0, min=-2, max=2, step=0.05)
         return {
-            "source": c.pick("Vector", "random", ("random", "sliders"), "Drawn at random, or x1 … x4 by hand"),
-            "k": c.named(w.FloatLogSlider(1.0, min=-2, max=2, step=0.05), "Times k", "The vector is multiplied by k"),
-            "view": c.pick("View", "values", [(words, key) for key, words in VIEWS.items()], "What is shown"),
-            "dimension": c.whole("Dimension", 8, 2, 64, "Coordinates of a random vector, d"),
-            "seed": c.whole("Seed", 0, 0, 20, "Which random vector"),
+            "source": c.dropdown("Vector", "random", ("random", "sliders"), "Drawn at random, or x1 … x4 by hand"),
+            "k": c.labelled(k, "Times k", "The vector is multiplied by k"),
+            "view": c.dropdown("View", "values", VIEWS, "What is shown"),
+            "dimension": c.int_slider("Dimension", 8, 2, 64, "Coordinates of a random vector, d"),
+            "seed": c.int_slider("Seed", 0, 0, 20, "Which random vector"),
             **sliders,
-            "lecture": c.lecture_type(),
+            "lecture": c.lecture_checkbox(),
         }
 
     def measure(self, state, quick):
@@ -61,7 +58,6 @@ class LayerNormExplorer(Explorer):
         return {"x": x, "outputs": {name: normalised(x, name) for name in DIVISORS}}
 
     def draw(self, state, tables, pinned):
-        """The figure of the view."""
         more = {"lecture": state["lecture"]}
         if "spectrum" in tables:
             return figures.jacobian_spectrum(tables["spectrum"], **more)
@@ -77,6 +73,5 @@ class LayerNormExplorer(Explorer):
         return pd.DataFrame(columns).rename_axis("coordinate").reset_index()
 
     def label(self, state) -> str:
-        """What is on screen, in a few words."""
         d = len(COORDINATES) if state["source"] == "sliders" else state["dimension"]
         return f"a vector of {d} coordinates ({state['source']}), times {state['k']:.3g}"

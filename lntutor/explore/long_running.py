@@ -1,4 +1,4 @@
-"""What explorers share that start long work: a thread of its own, one at a time in a kernel, Run, Stop and a bar."""
+"""Explorers that do long work: Run, Stop and a progress bar; a thread per explorer, one at a time in a kernel."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ import html
 import threading
 import time
 import weakref
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import ipywidgets as w
 
-from lntutor.explore import controls as c
-from lntutor.explore.base import LAST, Explorer, give_back, scrolled
-from lntutor.explore.runs import duration
+from lntutor.explore.base import LAST, Explorer, release_memory, scrolled
+from lntutor.explore.training_plan import duration
+from lntutor.model.threads import one_thread
 
-REDRAW = 0.22  # seconds between two pictures of work under way
+REDRAW = 0.22  # seconds between two drawings of work under way
 
 STYLE = """<style>
 .lntutor-working .lntutor-status .widget-html-content { line-height: 1.4; height: auto; white-space: normal; }
@@ -28,66 +28,72 @@ STYLE = """<style>
 .lntutor-results .source td { font-weight: bold; }
 </style>"""
 
-TURN = threading.Lock()  # one long work at a time in a kernel
-_UNDER_WAY: weakref.WeakSet[WorkingExplorer] = weakref.WeakSet()
+TURN = threading.Lock()  # held by the explorer that works
+_UNDER_WAY: weakref.WeakSet[LongRunningExplorer] = weakref.WeakSet()
 
 
-class WorkingExplorer(Explorer):
-    """Controls say what the next Run does; they start nothing, and they lose nothing.
+class LongRunningExplorer(Explorer):
+    """Controls describe the next Run; moving one starts nothing and loses nothing.
 
-    The work has a thread of its own, and waits for its turn where another explorer of this kernel works. A subclass
-    says which jobs a state asks for (`wanted`), does one of them (`do`), and finds the words for all of it.
+    The work has its own thread, and waits while another explorer of this kernel works. A subclass defines which jobs
+    a state asks for (`wanted`), does one of them (`do`), and describes plan, progress and results in text.
     """
 
     PINS = False
-    WORK: ClassVar[str]  # what it does, as a noun: "training"
-    MOST: ClassVar[int]  # results on screen
+    WORK: ClassVar[str]  # what it does, as a noun, such as "training"
+    LOOK: ClassVar[str]  # its own class of CSS
+    JOB: ClassVar[tuple[str, str]]  # one job and several, such as "run" and "runs"
+    MOST: ClassVar[int]  # the most results on screen
 
     def __init__(self, preset: str | None = None, **state):
         self._worker, self._stopping, self._busy = threading.Thread(), threading.Event(), False
-        self._done: list = []  # results that are complete, or stopped,
-        self._change = threading.Lock()  # and who may change that list: the thread that works and Clear both do
-        self._live: Any = None  # the result under way, as far as it is
-        self._queue: list = []  # the job under way and those after it
+        self._done: list = []  # results, complete or stopped
+        self._change = threading.Lock()  # held while `_done` changes: the working thread and Clear both change it
+        self._live: Any = None  # the unfinished result
+        self._queue: list = []  # the current job and those after it
         self._progress: Any = None
         self._phase = self._outcome = ""
         self._steps_done = 0
-        self.failure: Exception | None = None  # what ended the last work
+        self.failure: Exception | None = None  # the error that ended the last work
         super().__init__(preset, **state)
 
-    # What a subclass says --------------------------------------------------------------------------------------
+    # What a subclass defines --------------------------------------------------------------------------------------
 
     def wanted(self, state: dict[str, Any]) -> list:
-        """The jobs that Run would do, without what is on screen."""
-        raise NotImplementedError
-
-    def length(self, job) -> int:
-        """How many steps a job has."""
+        """The jobs that Run would do: those whose results are not on screen; each has a `length` in steps."""
         raise NotImplementedError
 
     def steps_of(self, progress) -> int:
-        """How many of its job's steps lie behind this item of progress."""
+        """How many steps of its job are done at this item of progress."""
         raise NotImplementedError
 
     def do(self, job) -> None:
-        """One job, from its start to `finish`."""
+        """Do one job, and hand its result to `finish`."""
         raise NotImplementedError
 
-    def counted(self, jobs: int) -> str:
-        """So many jobs, in words."""
-        raise NotImplementedError
-
-    def plan_words(self, state: dict[str, Any]) -> str:
+    def plan_text(self, state: dict[str, Any]) -> str:
         """What Run will do, and how long it takes."""
         raise NotImplementedError
 
-    def progress_words(self, queue: list, live: Any, at: Any) -> str:
-        """What is under way, and how much time is left."""
+    def progress_text(self, queue: list, live: Any, at: Any) -> str:
+        """What is being done, and how much time is left."""
         raise NotImplementedError
 
-    def summary(self, done: list) -> str:
-        """How the results ended, in HTML."""
+    def summary(self) -> str:
+        """How the results ended, in HTML; nothing where there are none."""
         raise NotImplementedError
+
+    def count_text(self, jobs: int) -> str:
+        """A number of jobs with its noun, such as "2 runs"."""
+        return f"{jobs} {self.JOB[jobs != 1]}"
+
+    def run_text(self, wanted: list, everything: list, what: str, shared: str, seconds: float) -> str:
+        """What Run will do, how much of the plan is done already, and how long it takes."""
+        if not wanted:
+            return "All that Run would do is on screen; Clear removes it."
+        rest = len(everything) - len(wanted)
+        also = f" ({rest} more {'is' if rest == 1 else 'are'} on screen already)" if rest else ""
+        return f"Run: {what}{also}. {'Each: ' if len(wanted) > 1 else ''}{shared}. About {duration(seconds)}."
 
     # Work ------------------------------------------------------------------------------------------------------
 
@@ -97,7 +103,7 @@ class WorkingExplorer(Explorer):
         return self._busy
 
     def run(self) -> None:
-        """Start what the controls ask for, in a thread of its own; what is on screen is not made again."""
+        """Start what the controls ask for, in its own thread; what is on screen is not made again."""
         self.begin(self.wanted)
 
     def begin(self, jobs: Callable[[dict[str, Any]], list]) -> None:
@@ -109,7 +115,7 @@ class WorkingExplorer(Explorer):
             self._busy, self._phase, self._outcome, self.failure = True, "reading", "", None
             self._stopping.clear()
             self._steps_done, self.bar.value = 0, 0
-            self.bar.max = sum(map(self.length, self._queue))
+            self.bar.max = sum(job.length for job in self._queue)
             self._worker = threading.Thread(target=self._do_all, daemon=True, name=f"lntutor {self.WORK}")
             _UNDER_WAY.add(self)
             self._worker.start()
@@ -120,7 +126,7 @@ class WorkingExplorer(Explorer):
         self._stopping.set()
 
     def wait(self, timeout: float | None = None) -> None:
-        """Wait until the work has ended; an interrupt stops it. A mistake in it is raised here."""
+        """Wait until the work has ended; an interrupt stops it. An error in the work is raised here."""
         try:
             if self._worker.ident is not None:
                 self._worker.join(timeout)
@@ -131,18 +137,18 @@ class WorkingExplorer(Explorer):
             raise self.failure
 
     def clear(self) -> None:
-        """Remove the results that are complete, and those that were stopped."""
+        """Remove all results that are complete or stopped."""
         with self._change:
             self._done, self._outcome, self.failure = [], "", None
         self.refresh()
 
     def close(self) -> None:
-        """Stop, and take the explorer from the page."""
+        """Stop, and remove the explorer from the page."""
         self.stop()
         super().close()
 
     def end(self) -> None:
-        """Stop, and wait a moment for the step that is under way."""
+        """Stop, and wait briefly for the current step."""
         self.stop()
         if self._worker.ident is not None:
             self._worker.join(LAST)
@@ -152,14 +158,14 @@ class WorkingExplorer(Explorer):
         live = self._live
         return [*self._done, live] if live is not None else self._done
 
-    # In the thread that works ----------------------------------------------------------------------------------
+    # In the working thread ----------------------------------------------------------------------------------
 
     def _do_all(self) -> None:
         started, before = time.perf_counter(), len(self._queue)
         try:
             if self._take_turn():
                 try:
-                    with c.one_thread():
+                    with one_thread():
                         while self._queue and not self._stopping.is_set():
                             self.do(self._queue[0])
                             self._queue = self._queue[1:]
@@ -172,14 +178,14 @@ class WorkingExplorer(Explorer):
         ended = before - len(self._queue)
         taken = duration(time.perf_counter() - started)
         if self.failure is None:
-            self._outcome = "Stopped." if self._stopping.is_set() else f"{self.counted(ended)} done in {taken}."
+            self._outcome = "Stopped." if self._stopping.is_set() else f"{self.count_text(ended)} done in {taken}."
         self._live, self._progress, self._queue, self._busy = None, None, [], False
         _UNDER_WAY.discard(self)
         self.refresh()
-        give_back()
+        release_memory()
 
     def _take_turn(self) -> bool:
-        """Wait until no other explorer works; False where Stop comes first."""
+        """Wait until no other explorer works; False if Stop comes first."""
         if not TURN.acquire(blocking=False):
             self._phase = "waiting"
             self.refresh()
@@ -188,8 +194,8 @@ class WorkingExplorer(Explorer):
                     return False
         return True
 
-    def follow(self, items: Generator, result: Callable[[Any], Any]) -> Any:
-        """Go through a job's items of progress, drawing now and then what has come of it; the last item."""
+    def follow(self, items: Any, result: Callable[[Any], Any]) -> Any:
+        """Run through a job's items of progress, drawing the unfinished result now and then; returns the last item."""
         last, due = None, 0.0
         try:
             for last in items:
@@ -205,14 +211,14 @@ class WorkingExplorer(Explorer):
         return last
 
     def finish(self, job, result) -> None:
-        """Put a result to those that have ended."""
-        self._steps_done += self.length(job)
+        """Add a result, complete or stopped."""
+        self._steps_done += job.length
         with self._change:
             self._done = [*self._done, result][-self.MOST :]
         self._live = self._progress = None
         self.refresh()
 
-    # Picture and words -----------------------------------------------------------------------------------------
+    # Picture and text -----------------------------------------------------------------------------------------
 
     def refresh(self) -> None:
         """Draw at once: nothing is measured when a control moves."""
@@ -222,41 +228,37 @@ class WorkingExplorer(Explorer):
         return self.measure(state, quick)  # results grow: nothing to remember
 
     def label(self, state) -> str:
-        """What Run will do, in words."""
-        return self.plan_words(state)
+        """What Run will do."""
+        return self.plan_text(state)
 
-    def said(self, state, seconds: float) -> str:
-        """What is under way, or how it ended and what Run will do next."""
+    def status_line(self, state, seconds: float) -> str:
+        """The progress of the work, or how it ended and what Run will do next."""
         if self._busy:
-            return html.escape(self._progress_words())
-        words = html.escape(f"{self._outcome} {self.plan_words(state)}".strip())
+            return html.escape(self._progress_text())
+        plan = html.escape(f"{self._outcome} {self.plan_text(state)}".strip())
         if self.failure is None:
-            return words
+            return plan
         kind = "" if isinstance(self.failure, ValueError) else f"{type(self.failure).__name__}: "
         failure = html.escape(f"{kind}{self.failure}")
-        return f'<span class="wrong">{failure} The {self.WORK} has ended.</span> {words}'
+        return f'<span class="wrong">{failure} The {self.WORK} has ended.</span> {plan}'
 
-    def _progress_words(self) -> str:
+    def _progress_text(self) -> str:
         if self._phase == "waiting":
             other = next((e.WORK for e in list(_UNDER_WAY) if e._phase != "waiting"), self.WORK)
             which = f"another {other}" if other == self.WORK else f"a {other}"
             ways = "Stop gives up the place, Stop the other ends that one."
             return f"Waiting for {which} in this kernel to end. {ways}"
-        queue, live, at = self._queue, self._live, self._progress  # as they are now: the other thread replaces them
+        queue, live, at = self._queue, self._live, self._progress  # snapshots: the working thread replaces them
         if self._stopping.is_set() or not queue:
             return "Stopping."
-        return self.progress_words(queue, live, at)
+        return self.progress_text(queue, live, at)
 
     def _draw_once(self, quick: bool) -> None:
         super()._draw_once(quick)
         self.error = self.error or self.failure
         self._show_buttons()
-        summary = self._summary()
+        summary = self.summary()
         self.results.value = scrolled(summary, "How it ended", 560) if summary else ""
-
-    def _summary(self) -> str:
-        done = self._done
-        return self.summary(done) if done else ""
 
     def _show_buttons(self) -> None:
         try:
@@ -276,6 +278,7 @@ class WorkingExplorer(Explorer):
     def _build(self) -> None:
         super()._build()
         self.add_class("lntutor-working")
+        self.add_class(self.LOOK)
         self.results = w.HTML()
         self.results.add_class("lntutor-results")
         first, *rest = self.children
@@ -296,17 +299,16 @@ class WorkingExplorer(Explorer):
         self.buttons = mine | self.buttons
         self.bar = w.IntProgress(0, 0, 1, layout=w.Layout(width="auto", flex="1 1 120px"))
         self.bar.tooltip = f"How much of the {work} is done"
-        look = w.HTML(STYLE, layout=w.Layout(display="none"))
-        row_of_work = [look, *self.beside(mine), self.bar]
-        self.launch = w.Box(row_of_work, layout=w.Layout(flex_flow="row wrap"))
+        style = w.HTML(STYLE, layout=w.Layout(display="none"))
+        self.launch = w.Box([style, *self.beside(mine), self.bar], layout=w.Layout(flex_flow="row wrap"))
         return row
 
     def beside(self, mine: dict[str, w.Button]) -> list[w.Widget]:
-        """What stands beside the bar, in its order."""
+        """The widgets beside the bar, in order."""
         return list(mine.values())
 
     def _stop_other(self) -> None:
-        """End the work that has the turn: its own page may be gone, as when its cell was run again."""
+        """End the work of the other explorer, whose page may be gone."""
         for explorer in list(_UNDER_WAY):
             if explorer._phase != "waiting":
                 explorer.stop()
@@ -321,4 +323,4 @@ class WorkingExplorer(Explorer):
         self.refresh()
 
     def _twin(self) -> str:
-        return f'{super()._twin()}{STYLE}<div class="lntutor-results">{self._summary()}</div>'
+        return f'{super()._twin()}{STYLE}<div class="lntutor-results">{self.summary()}</div>'

@@ -1,4 +1,4 @@
-"""The placement explorer: pick where LN stands, and the layer is drawn anew from the placement's own rule."""
+"""The placement explorer: pick where LN stands, and the layer is drawn from the placement's own rule."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pandas as pd
 from lntutor import figures
 from lntutor.explore import controls as c
 from lntutor.explore.base import Explorer
-from lntutor.placements import PLACEMENTS
+from lntutor.model.placements import PLACEMENTS
 
 PLACES = {  # what the reader picks → (stack, side)
     "encoder": ("encoder", "encoder"),
@@ -34,15 +34,16 @@ class PlacementExplorer(Explorer):
     def make_controls(self):
         """Which placement, and which layer of what."""
         return {
-            "placement": c.pick("LN position", "post", c.placement_options(), "Where layer normalization stands"),
-            "place": c.pick("Stack", "encoder", tuple(PLACES), "Which layer is drawn; one decoder has cross-attention"),
-            "layer": c.whole("Layer", 1, 1, 48, "Which layer is drawn, from 1 at the bottom"),
-            "depth": c.whole("Depth", 6, 1, 48, "How many layers there are"),
-            "lecture": c.lecture_type(),
-        }
+            "placement": c.dropdown("LN position", "post", c.placement_options(), "Where layer normalization stands"),
+            "place": c.dropdown("Stack", "encoder", tuple(PLACES),
+                                "Which layer is drawn; one decoder has cross-attention"),
+            "layer": c.int_slider("Layer", 1, 1, 48, "Which layer is drawn, from 1 at the bottom"),
+            "depth": c.int_slider("Depth", 6, 1, 48, "How many layers there are"),
+            "lecture": c.lecture_checkbox(),
+        }  # fmt: skip
 
     def measure(self, state, quick):
-        """Nothing: a rule is read when it is drawn, so that one that was assigned anew is never an old one."""
+        """Nothing: a rule is read when it is drawn, so a reassigned rule is never an old one."""
         if state["layer"] > state["depth"]:
             raise ValueError(f"Layer must be at most Depth, {state['depth']}, got {state['layer']}.")
 
@@ -53,9 +54,8 @@ class PlacementExplorer(Explorer):
         return figures.block_diagram(state["placement"], stack=stack, side=side, **same)
 
     def table(self) -> pd.DataFrame:
-        """One row an arrow."""
+        """One row per arrow."""
         return pd.DataFrame(self.figure.layout.meta["edges"], columns=["from", "to"])
 
     def label(self, state) -> str:
-        """What is on screen, in a few words."""
         return f"{PLACEMENTS[state['placement']].label}: layer {state['layer']} of {state['depth']}, {state['place']}"

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, ClassVar
-
-import pandas as pd
 
 from lntutor import figures
 from lntutor.explore import controls as c
-from lntutor.explore.base import Explorer
-from lntutor.measure import signal_norms, token_similarity
-from lntutor.theory import predict
+from lntutor.explore.model_explorer import ModelExplorer, assumptions_note
+from lntutor.measure.signals import signal_norms, token_similarity
+from lntutor.theory.mean_field import predict
 
 VIEWS = {"signal": "size of the stream", "similarity": "likeness of tokens"}
 
 
-class SignalExplorer(Explorer):
+class SignalExplorer(ModelExplorer):
     """‖x_l‖²/d by layer with Lemma 2's bounds, or the mean cosine between tokens."""
 
     FIRST = ("depth", "width", "placements", "tokens", "view")
@@ -25,52 +24,27 @@ class SignalExplorer(Explorer):
         "token collapse": {"stack": "encoder", "attention": "uniform", "depth": 24, "tokens": 32, "view": "similarity"},
     }  # fmt: skip
 
-    def make_controls(self):
-        """Those of a model, and what is shown of it."""
-        model = c.model_controls()
-        shown = {
-            "view": c.pick("View", "signal", [(words, key) for key, words in VIEWS.items()], "What is shown"),
-            "theory": c.tick("Theory", True, "Draw the mean-field prediction over the measurement"),
-            "lemma2": c.tick("Lemma 2", True, "Shade the bounds of Lemma 2"),
-            "lecture": c.lecture_type(),
-        }
-        return {name: model.pop(name) for name in ("depth", "width", "placements", "tokens")} | shown | model
-
-    def measure(self, state, quick):
-        """{"measured": table, "theory": table or None, "view": which}."""
-        ask = signal_norms if state["view"] == "signal" else token_similarity
-        same = {"inputs": c.model_inputs(state), "seeds": c.seeds_of(state, quick)}
-        with c.one_thread():
-            measured, theory = [], []
-            for key in c.chosen(state):
-                self.give_way(quick)
-                cfg = c.model_config(state, key)
-                measured.append(ask(cfg, **same))
-                theory += [predict(cfg, state["view"], **same)] if state["theory"] else []
+    def display_controls(self):
+        """Which view, and what is drawn over it."""
         return {
-            "measured": pd.concat(measured, ignore_index=True),
-            "theory": pd.concat(theory, ignore_index=True) if theory else None,
-            "view": state["view"],
-            "note": self._note(state, same["inputs"]),
+            "view": c.dropdown("View", "signal", VIEWS, "What is shown"),
+            "theory": c.checkbox("Theory", True, "Draw the mean-field prediction over the measurement"),
+            "lemma2": c.checkbox("Lemma 2", True, "Shade the bounds of Lemma 2"),
         }
 
-    def _note(self, state, inputs) -> str:
+    def calls(self, state, cfg, same, quick):
+        """The norms or the cosines of one placement."""
+        function = signal_norms if state["view"] == "signal" else token_similarity
+        return [partial(function, cfg, **same)], [partial(predict, cfg, state["view"], **same)]
+
+    def note(self, state, inputs) -> str:
+        """For which setting Lemma 2 holds, where its bounds are drawn."""
         if not (state["lemma2"] and state["view"] == "signal"):
             return ""
-        return c.assumptions(state, inputs, "Lemma 2 speaks of that setting, the thin lines of this one.")
+        return assumptions_note(state, inputs, "Lemma 2 speaks of that setting, the thin lines of this one.")
 
     def draw(self, state, tables, pinned):
-        """The figure of the view."""
-        kept = [(label, old["measured"]) for label, old in pinned if old["view"] == state["view"]]
-        same = {"pinned": kept, "lecture": state["lecture"], "note": tables["note"]}
+        same = {"pinned": self.pins_of_view(state, pinned), "lecture": state["lecture"], "note": tables["note"]}
         if state["view"] == "similarity":
             return figures.similarity_by_layer(tables["measured"], tables["theory"], **same)
         return figures.signal_by_layer(tables["measured"], tables["theory"], lemma2=state["lemma2"], **same)
-
-    def table(self) -> pd.DataFrame:
-        """Measured and predicted rows, told apart by a column."""
-        return c.both(self.tables)
-
-    def label(self, state) -> str:
-        """What is on screen, in a few words."""
-        return c.model_label(state)

@@ -5,16 +5,18 @@ from __future__ import annotations
 from math import sqrt
 from typing import Any, ClassVar
 
-import ipywidgets as w
+import numpy as np
 import pandas as pd
 
 from lntutor import figures
-from lntutor.boundedness import SITES, last_norm_inputs
-from lntutor.config import Inputs, ModelConfig
 from lntutor.explore import controls as c
 from lntutor.explore.base import Explorer
-from lntutor.measure import last_layer_gradients, signal_norms
-from lntutor.theory import THEOREM_1, predict, theorem_bound
+from lntutor.measure.gradients import last_layer_gradients
+from lntutor.measure.signals import LAST_READ, last_norm_inputs, signal_norms
+from lntutor.model.config import Inputs, ModelConfig
+from lntutor.model.threads import one_thread
+from lntutor.theory.mean_field import predict
+from lntutor.theory.paper import THEOREM_1, theorem_bound
 
 TOKENS = (1, 2, 4, 8, 16, 32)
 WIDTHS = tuple(width for width in c.WIDTHS if width <= 256)
@@ -45,38 +47,37 @@ class TheoremExplorer(Explorer):
     def make_controls(self):
         """Depth, width and tokens of the theorem's model, and what is drawn."""
         return {
-            "depth": c.whole("Depth L", 24, 1, 48, "Layers; along depth, the deepest network"),
-            "width": c.steps("Width d", 128, WIDTHS, "Features of a token; along width, the widest network"),
-            "tokens": c.steps("Tokens n", 1, TOKENS, "Tokens of the sentence"),
-            "along": c.pick("Along", "depth", ("depth", "width"), "What the horizontal axis is"),
-            "bound": c.tick("Theorem 1's bound", False, "Draw the bound with the constant of its proof"),
-            "closed": c.tick("√(d/(2nq)), q measured", True, "Draw the closed form, with the q that was measured"),
-            "seeds": c.whole("Seeds", 5, 1, 10, "How many networks are drawn; one while a slider is dragged"),
-            "lecture": c.lecture_type(),
+            "depth": c.int_slider("Depth L", 24, 1, 48, "Layers; along depth, the deepest network"),
+            "width": c.step_slider("Width d", 128, WIDTHS, "Features of a token; along width, the widest network"),
+            "tokens": c.step_slider("Tokens n", 1, TOKENS, "Tokens of the sentence"),
+            "along": c.dropdown("Along", "depth", ("depth", "width"), "What the horizontal axis is"),
+            "bound": c.checkbox("Theorem 1's bound", False, "Draw the bound with the constant of its proof"),
+            "closed": c.checkbox("√(d/(2nq)), q measured", True, "Draw the closed form, with the q that was measured"),
+            "seeds": c.seeds_slider(5),
+            "lecture": c.lecture_checkbox(),
         }
 
     def measure(self, state, quick):
         """{"measured", "theory", "closed", "bound"}: tables with the columns placement, depth, width, value."""
         parts = {"measured": [], "theory": [], "closed": [], "bound": []}
-        with c.one_thread():
+        widths = [state["width"]] if state["along"] == "depth" else [d for d in WIDTHS if d <= state["width"]]
+        with one_thread():
             for key in THEOREM_1:
-                for width in [state["width"]] if state["along"] == "depth" else self._widths(state):
-                    self.give_way(quick)
+                for width in widths:
+                    self.stop_if_moved(quick)
                     for name, table in self._one(state, ModelConfig.theorem(key, state["depth"], width), quick):
                         parts[name].append(table)
         return {name: pd.concat(tables, ignore_index=True) for name, tables in parts.items()}
 
-    def _widths(self, state) -> list[int]:
-        return [width for width in WIDTHS if width <= state["width"]]
-
     def _one(self, state, cfg, quick):
-        """What is measured and said of one placement at one width, as (name, table) pairs."""
-        depths = c.spread(1, cfg.depth) if state["along"] == "depth" else [cfg.depth]
+        """Measurement, prediction, closed form and bound of one placement at one width, as (name, table) pairs."""
+        depths = c.log_spaced(1, cfg.depth) if state["along"] == "depth" else [cfg.depth]
         same = {"inputs": probe(state["tokens"]), "seeds": c.seeds_of(state, quick)}
         yield "measured", last_layer_gradients(cfg, depths, **same)
         yield "theory", predict(cfg, "last_layer", depths=depths, **same)
         signals = signal_norms(cfg, **same)
-        q = signals[signals["site"] == SITES[cfg.placement.finish]].groupby("layer")["value"].mean()
+        read = signals[signals["site"] == LAST_READ[cfg.placement.finish]]  # by the last norm
+        q = {layer: float(np.mean(rows["value"])) for layer, rows in read.groupby("layer")}
         simple = [closed_form(cfg.width, state["tokens"], q[depth]) for depth in depths]
         bound = [theorem_bound(cfg.with_(depth=depth)) for depth in depths]
         for name, values in {"closed": simple, "bound": bound}.items():
@@ -84,7 +85,7 @@ class TheoremExplorer(Explorer):
             yield name, pd.DataFrame({**head, "value": values})
 
     def draw(self, state, tables, pinned):
-        """Everything that is ticked, on log axes."""
+        """Measurement, theory and what is ticked, on log axes."""
         shown = {name: tables[name] if state[name] else None for name in ("closed", "bound")}
         along = state["along"]
         note = f"Theorem 1's model, n = {state['tokens']}, ‖∂L/∂x‖ = 1 at each position, " + (
@@ -96,13 +97,12 @@ class TheoremExplorer(Explorer):
         )  # fmt: skip
 
     def table(self) -> pd.DataFrame:
-        """All rows, told apart by a column."""
+        """All rows; the column `kind` tells which."""
         parts = [table.assign(kind=name) for name, table in self.tables.items()]
         columns = ["kind", "placement", "depth", "width", "seed", "value"]
         return pd.concat([part.reindex(columns=columns).astype({"seed": "Int64"}) for part in parts], ignore_index=True)
 
     def label(self, state) -> str:
-        """What is on screen, in a few words."""
         return f"post, pre: Theorem 1's model, L = {state['depth']}, d = {state['width']}, n = {state['tokens']}"
 
 
@@ -119,23 +119,21 @@ class BoundednessExplorer(Explorer):
     }
 
     def make_controls(self):
-        """ε, and the model whose norms are looked at."""
+        """ε, and the model whose norms are measured."""
         return {
-            "epsilon": c.named(
-                w.FloatSlider(0.1, min=0.01, max=0.5, step=0.01), "ε", "How far above its mean Z may be"
-            ),
-            "width": c.steps("Width d", 256, WIDTHS, "Features of a token"),
-            "depth": c.whole("Depth L", 6, 1, 24, "Layers"),
-            "seeds": c.whole("Seeds", 4, 1, 10, "How many networks are drawn, with 128 positions each"),
-            "lecture": c.lecture_type(),
+            "epsilon": c.float_slider("ε", 0.1, 0.01, 0.5, 0.01, "How far above its mean Z may be"),
+            "width": c.step_slider("Width d", 256, WIDTHS, "Features of a token"),
+            "depth": c.int_slider("Depth L", 6, 1, 24, "Layers"),
+            "seeds": c.int_slider("Seeds", 4, 1, 10, "How many networks are drawn, with 128 positions each"),
+            "lecture": c.lecture_checkbox(),
         }
 
     def measure(self, state, quick):
         """Columns: placement, depth, width, seed, position, value."""
         tables = []
-        with c.one_thread():
+        with one_thread():
             for key in THEOREM_1:
-                self.give_way(quick)
+                self.stop_if_moved(quick)
                 cfg = ModelConfig.theorem(key, state["depth"], state["width"])
                 same = {"seeds": c.seeds_of(state, quick), "inputs": probe(1, self.POSITIONS)}
                 tables.append(last_norm_inputs(cfg, **same))
@@ -143,11 +141,9 @@ class BoundednessExplorer(Explorer):
 
     def draw(self, state, tables, pinned):
         """Histogram and probability."""
-        note = (
-            f"Theorem 1's model, n = 1, L = {state['depth']}, d = {state['width']}, {tables['seed'].nunique()} networks"
-        )
+        networks = tables["seed"].nunique()
+        note = f"Theorem 1's model, n = 1, L = {state['depth']}, d = {state['width']}, {networks} networks"
         return figures.bounded(tables, epsilon=state["epsilon"], note=note, lecture=state["lecture"])
 
     def label(self, state) -> str:
-        """What is on screen, in a few words."""
         return f"post, pre: Theorem 1's model, ε = {state['epsilon']:.2f}, L = {state['depth']}, d = {state['width']}"

@@ -1,4 +1,4 @@
-"""The training explorer: press Run, and loss, rate and gradient grow before your eyes; runs stay to be compared."""
+"""The training explorer: press Run, and the curves of loss, rate and gradient grow; runs stay for comparison."""
 
 from __future__ import annotations
 
@@ -9,49 +9,35 @@ import ipywidgets as w
 import pandas as pd
 
 from lntutor import figures
-from lntutor.config import OPTIMIZERS, SCHEDULES, TASKS
-from lntutor.download import locate
 from lntutor.explore import controls as c
-from lntutor.explore.runs import (
-    FIGURES,
-    MOST_RUNS,
-    OPTIMIZER_NAMES,
-    TASK_NAMES,
-    Setting,
-    corpora,
-    count,
-    duration,
-    in_common,
-    names,
-    plan,
-    results,
-    runs_in_words,
-    seconds_a_step,
-    setting_of,
-)
-from lntutor.explore.working import WorkingExplorer
-from lntutor.figures.parts import empty
+from lntutor.explore import training_plan as plans
+from lntutor.explore.long_running import LongRunningExplorer
+from lntutor.explore.training_plan import RunSetting, names, setting_of
+from lntutor.figures.drawing import empty
+from lntutor.model.config import SCHEDULES
+from lntutor.text.download import locate
 
-PAIRS, SAMPLES = 200, 3  # held-out sentences that are translated, and shown
+PAIRS, SAMPLES = 200, 3  # held-out sentences: translated for BLEU, and shown
 RATES = (1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 3e-3, 5e-3, 1e-2, 2e-2, 3e-2, 5e-2, 1e-1)
 WARMUPS = (0, 1, 10, 20, 50, 100, 200, 400, 1000)
 STEPS = (20, 50, 100, 200, 300, 500, 1000, 2000)
-DECIDED = ("placements", "warmup", "optimizer")  # by a preset; moving one of them leaves it
+DECIDED = ("placements", "warmup", "optimizer")  # decided by a preset; moving one of them leaves the preset
 COLUMNS = [
     "run", "placement", "depth", "width", "optimizer", "warmup", "seed", "corpus", "status",
     "step", "loss", "val_loss", "lr", "gradient", "tokens_per_second",
 ]  # fmt: skip
 
 
-class TrainingExplorer(WorkingExplorer):
+class TrainingExplorer(LongRunningExplorer):
     """Does it learn? LN position × warm-up × optimiser × learning rate × depth, several runs over one another.
 
-    Controls say what the next Run does; they start nothing, and they lose nothing. A training has a thread of its own,
-    and waits for its turn where another explorer of this kernel trains. In a cell: `run()`, `wait()`, `stop()`, `runs`.
+    Controls describe the next Run; moving one starts nothing and loses nothing. In a cell: `run()`, `wait()`,
+    `stop()`, `runs`.
     """
 
-    WORK = "training"
-    MOST = MOST_RUNS
+    WORK, LOOK = "training", "lntutor-training"
+    JOB = ("run", "runs")
+    MOST = plans.MOST_RUNS
     FIRST = ("placements", "warmup", "optimizer", "lr", "depth")
     APART = ("preset",)
     PRESETS: ClassVar[dict[str, dict[str, Any]]] = {
@@ -59,68 +45,60 @@ class TrainingExplorer(WorkingExplorer):
         "figure 4": {"preset": "figure 4", "placements": ["post", "pre"], "task": "translation", "lr": 1e-2},
         "figure 5": {"preset": "figure 5", "placements": ["post", "pre"], "task": "masked_words", "lr": 1e-2},
     }
-    pace: ClassVar[float] = 1.0  # how many times as long as `seconds_a_step` says a step took, when last measured
+    pace: ClassVar[float] = 1.0  # seconds of a step when last measured, over `seconds_per_step`
 
     def make_controls(self):
         """What the next Run does."""
-        optimizers = [(OPTIMIZER_NAMES[key], key) for key in OPTIMIZERS]
-        tasks = [(TASK_NAMES[key], key) for key in TASKS]
-        presets = [("as the controls say", ""), *((FIGURES[name], name) for name in self.PRESETS)]
+        presets = [("as the controls say", ""), *((plans.FIGURES[name], name) for name in self.PRESETS)]
+        rates = [(f"{rate:g}", rate) for rate in RATES]
         return {
-            "preset": c.named(
-                w.Dropdown(options=presets, value=""),
-                "Runs",
-                "What Run trains: what the controls say, or the runs of a figure of the paper",
-                "min(360px, 98%)",
+            "preset": c.labelled(
+                w.Dropdown(options=presets, value=""), "Runs",
+                "What Run trains: what the controls say, or the runs of a figure of the paper", "min(360px, 98%)",
             ),
             "placements": c.placement_picker(("post", "pre")),
-            "warmup": c.steps("Warm-up", 0, WARMUPS, "Steps in which the learning rate grows to its highest"),
-            "optimizer": c.pick("Optimiser", "adam", optimizers, "Adam, SGD with momentum, RAdam, Adam with v₀ = g₀²"),
-            "lr": c.steps("Learning rate", 1e-2, [(f"{v:g}", v) for v in RATES], "The highest rate of the schedule"),
-            "depth": c.whole("Depth", 2, 1, 6, "Layers of each side"),
-            "width": c.pick("Width", 64, (16, 32, 64, 128), "Features of a token, d; four heads, FFN 4 × width"),
-            "steps": c.steps("Steps", 500, STEPS, "Steps of a run, 64 sentences each"),
-            "seeds": c.whole("Seeds", 1, 1, 5, "How many runs of each: other weights, other order of sentences"),
-            "task": c.pick("Task", "translation", tasks, "Translate, or guess masked words (an encoder, English)"),
-            "corpus": c.pick("Corpus", "captions", corpora(), "Sentences in German and English"),
-            "schedule": c.pick("Schedule", "inverse_sqrt", SCHEDULES, "The rate after a warm-up"),
-            "label_smoothing": c.steps("Smoothing", 0.1, (0.0, 0.05, 0.1, 0.2), "Label smoothing in the training loss"),
-            "lecture": c.lecture_type(),
-        }
+            "warmup": c.step_slider("Warm-up", 0, WARMUPS, "Steps in which the learning rate grows to its highest"),
+            "optimizer": c.dropdown("Optimiser", "adam", plans.OPTIMIZER_NAMES,
+                                    "Adam, SGD with momentum, RAdam, Adam with v₀ = g₀²"),
+            "lr": c.step_slider("Learning rate", 1e-2, rates, "The highest rate of the schedule"),
+            "depth": c.int_slider("Depth", 2, 1, 6, "Layers of each side"),
+            "width": c.dropdown("Width", 64, (16, 32, 64, 128), "Features of a token, d; four heads, FFN 4 × width"),
+            "steps": c.step_slider("Steps", 500, STEPS, "Steps of a run, 64 sentences each"),
+            "seeds": c.int_slider("Seeds", 1, 1, 5, "How many runs of each: other weights, other order of sentences"),
+            "task": c.dropdown("Task", "translation", plans.TASK_NAMES,
+                               "Translate, or guess masked words (an encoder, English)"),
+            "corpus": c.dropdown("Corpus", "captions", plans.corpora(), "Sentences in German and English"),
+            "schedule": c.dropdown("Schedule", "inverse_sqrt", SCHEDULES, "The rate after a warm-up"),
+            "label_smoothing": c.step_slider("Smoothing", 0.1, (0.0, 0.05, 0.1, 0.2),
+                                             "Label smoothing in the training loss"),
+            "lecture": c.lecture_checkbox(),
+        }  # fmt: skip
 
     # Runs ------------------------------------------------------------------------------------------------------
 
     @property
     def runs(self) -> dict[str, Any]:
-        """Name → Run, of every run on screen; one that is under way as far as it is."""
+        """Name → Run of all on screen, including an unfinished one."""
         runs = self._on_screen()
         return dict(zip(self._names(runs), runs, strict=True))
 
     def _names(self, runs: list, seeds: bool = True) -> list[str]:
-        """Names among all that is on screen and to come, so that they stay while a queue is worked through."""
-        known = [setting_of(run) for run in runs]
-        return names([*known, *(s for s in self._queue if s not in known)], seeds)[: len(runs)]
+        """Names that stay the same while the queue is worked through."""
+        return names([setting_of(run) for run in runs], seeds, self._queue)
 
-    def wanted(self, state: dict[str, Any]) -> list[Setting]:
-        """The plan, without what has been run."""
+    def wanted(self, state: dict[str, Any]) -> list[RunSetting]:
+        """The plan, without runs that are complete."""
         done = [setting_of(run) for run in self._done if run.status != "stopped"]
-        return [setting for setting in plan(state) if setting not in done]
-
-    def length(self, job: Setting) -> int:
-        """Steps of a run."""
-        return job.how.steps
+        return [setting for setting in plans.plan(state) if setting not in done]
 
     def steps_of(self, progress) -> int:
-        """The step that a run has come to."""
+        """Steps done."""
         return progress.step
 
-    def counted(self, jobs: int) -> str:
-        """So many runs."""
-        return count(jobs, "run")
-
-    def do(self, job: Setting) -> None:
-        """Train, and translate where the training came to its end."""
-        from lntutor import corpus, training  # here: they take seconds, and not every page trains
+    def do(self, job: RunSetting) -> None:
+        """Train; if training was not stopped, translate held-out sentences."""
+        from lntutor.text import corpus
+        from lntutor.training import trainer as training  # imported here: it takes seconds
 
         self._phase = "reading"
         with self._change:
@@ -131,7 +109,7 @@ class TrainingExplorer(WorkingExplorer):
         last = self.follow(steps, lambda progress: progress.run())
         if last is None:
             return
-        type(self).pace = (time.perf_counter() - started) / last.step / seconds_a_step(job)
+        type(self).pace = (time.perf_counter() - started) / last.step / plans.seconds_per_step(job)
         run = last.run()
         if run.status == "finished" and job.how.task == "translation" and not self._stopping.is_set():
             self._live, self._phase = run, "translating"
@@ -139,52 +117,41 @@ class TrainingExplorer(WorkingExplorer):
             run = training.finish(last, pairs=PAIRS, samples=SAMPLES)
         self.finish(job, run)
 
-    # Picture and words -----------------------------------------------------------------------------------------
+    # Picture and text -----------------------------------------------------------------------------------------
 
     def measure(self, state, quick):
-        """Every step of every run on screen; columns: those of the setting, then those of a run's table."""
+        """One row per step of every run on screen; columns of the setting, then those of a run's table."""
         runs = self._on_screen()
         parts = [
             run.table.assign(
-                run=name,
-                placement=run.model.placement.key,
-                depth=run.model.depth,
-                width=run.model.width,
-                optimizer=run.how.optimizer,
-                warmup=run.how.warmup,
-                seed=run.how.seed,
-                corpus=run.corpus,
+                run=name, placement=run.model.placement.key, depth=run.model.depth, width=run.model.width,
+                optimizer=run.how.optimizer, warmup=run.how.warmup, seed=run.how.seed, corpus=run.corpus,
                 status=run.status,
             )[COLUMNS]
             for name, run in zip(self._names(runs, seeds=False), runs, strict=True)
-        ]
+        ]  # fmt: skip
         return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=COLUMNS)
 
     def draw(self, state, tables, pinned):
-        """The curves, or a sentence on what Run will do."""
+        """The curves, or a sentence about what Run will do."""
         if not len(tables):
-            wanted = plan(state)
-            runs = f"{count(len(wanted), 'run')} of {state['steps']} steps"
-            said = "The first step is on its way." if self._busy else f"Press Run: {runs} will be drawn here."
-            return empty(said, state["lecture"], in_common(wanted))
+            wanted = plans.plan(state)
+            runs = f"{self.count_text(len(wanted))} of {state['steps']} steps"
+            message = "The first step is on its way." if self._busy else f"Press Run: {runs} will be drawn here."
+            return empty(message, state["lecture"], plans.in_common(wanted))
         known = [setting_of(run) for run in self._on_screen()]
         ahead = max((setting.how.steps for setting in self._queue), default=None)
-        return figures.training_curves(tables, steps=ahead, note=in_common(known), lecture=state["lecture"])
+        return figures.training_curves(tables, steps=ahead, note=plans.in_common(known), lecture=state["lecture"])
 
-    def plan_words(self, state: dict[str, Any]) -> str:
-        """What Run will do, and how long it takes."""
-        wanted, everything = self.wanted(state), plan(state)
-        if not wanted:
-            return "All that Run would do is on screen; Clear removes it."
-        rest = len(everything) - len(wanted)
-        also = f" ({rest} more {'is' if rest == 1 else 'are'} on screen already)" if rest else ""
-        seconds = self.pace * sum(setting.how.steps * seconds_a_step(setting) for setting in wanted)
-        each = "Each: " if len(wanted) > 1 else ""
-        known = [setting_of(run) for run in self._done]
-        return f"Run: {runs_in_words(wanted, known)}{also}. {each}{in_common(wanted)}. About {duration(seconds)}."
+    def plan_text(self, state: dict[str, Any]) -> str:
+        wanted = self.wanted(state)
+        own = names(wanted, others=[setting_of(run) for run in self._done])
+        what = f"{self.count_text(len(wanted))} of {state['steps']} steps: {'; '.join(own)}"
+        seconds = self.pace * sum(setting.length * plans.seconds_per_step(setting) for setting in wanted)
+        return self.run_text(wanted, plans.plan(state), what, plans.in_common(wanted), seconds)
 
-    def progress_words(self, queue: list[Setting], live, at) -> str:
-        """Where the run under way is."""
+    def progress_text(self, queue: list[RunSetting], live, at) -> str:
+        """The current step, and the time left."""
         name = self._names([live])[0] if live is not None else names(queue)[0]
         more = f"; {len(queue) - 1} more to come" if len(queue) > 1 else ""
         if self._phase == "reading":
@@ -193,24 +160,19 @@ class TrainingExplorer(WorkingExplorer):
             return f"{name}: translating {PAIRS} held-out sentences{more}."
         if at is None:
             return f"{name}: the first step{more}."
-        return f"{name}: step {at.step} of {at.of}, {duration(at.seconds_left)} left{more}."
+        return f"{name}: step {at.step} of {at.of}, {plans.duration(at.seconds_left)} left{more}."
 
-    def summary(self, done: list) -> str:
-        """How the runs ended, and what they translate."""
-        return results(dict(zip(self._names(done), done, strict=True)))
+    def summary(self) -> str:
+        """How the runs ended, and their translations."""
+        done = self._done
+        return plans.results(dict(zip(self._names(done), done, strict=True))) if done else ""
 
-    def _fill_table(self) -> None:
-        """The steps at which was validated: a few rows a run."""
-        if self.shown.layout.display != "none":
-            rows = self.tables[self.tables["val_loss"].notna()]
-            said = f"<p>The {len(rows)} steps with a validation loss; Save CSV has all {len(self.tables)}.</p>"
-            self._show_rows(said, rows)
+    def rows_on_page(self) -> tuple[str, pd.DataFrame]:
+        """The steps with a validation loss: a few rows per run."""
+        rows = self.tables[self.tables["val_loss"].notna()]
+        return f"The {len(rows)} steps with a validation loss; Save CSV has all {len(self.tables)}.", rows
 
     # The page --------------------------------------------------------------------------------------------------
-
-    def _build(self) -> None:
-        super()._build()
-        self.add_class("lntutor-training")
 
     def beside(self, mine: dict[str, w.Button]) -> list[w.Widget]:
         """The list of presets before the buttons."""
@@ -218,7 +180,7 @@ class TrainingExplorer(WorkingExplorer):
         return [self.preset, *super().beside(mine)]
 
     def _preset_list(self) -> list[w.Widget]:
-        return []  # a control here: it stands by the Run button, and is part of the state
+        return []  # here the preset is a control beside Run, and part of the state
 
     def _apply(self, state: dict[str, Any], check: bool = False) -> None:
         super()._apply({**self._preset(state.get("preset")), **state}, check)
@@ -228,7 +190,7 @@ class TrainingExplorer(WorkingExplorer):
 
     def _set_control(self, name: str, value: Any) -> None:
         if name == "corpus":
-            locate(value)  # says how to get one that is not here
+            locate(value)  # raises with the way to get a missing one
         super()._set_control(name, value)
 
     def _moved(self, change) -> None:

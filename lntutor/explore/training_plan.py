@@ -1,4 +1,4 @@
-"""What a training explorer runs, and how it ended, in words: settings, names, the plan, tables in HTML."""
+"""Runs of the training explorer as text: their settings and names, the plan, and tables of results in HTML."""
 
 from __future__ import annotations
 
@@ -10,15 +10,16 @@ from typing import Any
 
 import pandas as pd
 
-from lntutor.config import ModelConfig, TrainConfig
-from lntutor.download import CORPORA, locate
-from lntutor.parallel import CorpusError
+from lntutor.model.config import ModelConfig, TrainConfig
+from lntutor.model.placements import PLACEMENTS
+from lntutor.text.download import CORPORA, locate
+from lntutor.text.sentence_pairs import CorpusError
 
 MOST_RUNS = 12  # in one plan, and on screen
 OPTIMIZER_NAMES = {"adam": "Adam", "sgd": "SGD", "radam": "RAdam", "gi_adam": "GI-Adam"}
-MAIN = ("optimizer", "lr", "warmup", "depth", "width", "task", "corpus")  # parts of a setting that are worth telling
+MAIN = ("optimizer", "lr", "warmup", "depth", "width", "task", "corpus")  # parts of a setting worth naming
 TASK_NAMES = {"translation": "translation", "masked_words": "masked words"}
-COMPARISONS = {  # what the presets run, beside what the other controls say
+COMPARISONS = {  # what each preset runs; the other controls decide the rest
     "figure 2": (
         {"placement": "post", "optimizer": "adam", "warmup": 0},
         {"placement": "post", "optimizer": "adam", "warmup": 1},  # the paper's "none", which decays at once
@@ -45,19 +46,24 @@ FIGURES = {  # of Xiong et al. 2020
 
 
 @dataclass(frozen=True)
-class Setting:
-    """All that a run depends on."""
+class RunSetting:
+    """Everything that a run depends on."""
 
     model: ModelConfig
     how: TrainConfig
     corpus: str
 
+    @property
+    def length(self) -> int:
+        """Steps of the run."""
+        return self.how.steps
+
     def phrases(self) -> dict[str, str]:
-        """The setting in words, part by part."""
+        """Part of the setting → text."""
         model, how = self.model, self.how
         sides = "+".join([str(model.depth)] * len(model.sides))
         return {
-            "placement": model.placement.label,
+            "placement": PLACEMENTS.find(model.placement).label,
             "optimizer": OPTIMIZER_NAMES[how.optimizer],
             "lr": f"lr {how.lr:g}",
             "warmup": f"warm-up {how.warmup}" if how.warmup else "no warm-up",
@@ -72,36 +78,34 @@ class Setting:
         }
 
 
-def setting_of(run) -> Setting:
+def setting_of(run) -> RunSetting:
     """The setting of a run that was made."""
-    return Setting(run.model, run.how, run.corpus)
+    return RunSetting(run.model, run.how, run.corpus)
 
 
-def names(settings: list[Setting], seeds: bool = True) -> list[str]:
-    """Each setting by its LN position and by what is not the same in all of them, with a number if that is nothing."""
-    words = [setting.phrases() for setting in settings]
-    again = [words[:i].count(own) for i, own in enumerate(words)]
-    differ = [part for part in words[0] if len({own[part] for own in words}) > 1] if words else []
+def names(settings: Sequence[Any], seeds: bool = True, others: Sequence[Any] = ()) -> list[str]:
+    """A name per setting: its LN position and the parts in which they and `others` differ; equal names are numbered."""
+    texts = [setting.phrases() for setting in [*settings, *(other for other in others if other not in settings)]]
+    again = [texts[:i].count(own) for i, own in enumerate(texts)]
+    differ = [part for part in texts[0] if len({own[part] for own in texts}) > 1] if texts else []
     differ = [part for part in differ if part != "placement" and (seeds or part != "seed")]
-    if "optimizer" in differ and len({(own["optimizer"], own["lr"]) for own in words}) == len(
-        {own["optimizer"] for own in words}
-    ):
+    rates = {(own.get("optimizer"), own.get("lr")) for own in texts}
+    if "optimizer" in differ and len(rates) == len({optimizer for optimizer, _ in rates}):
         differ = [part for part in differ if part != "lr"]  # each optimiser has its own
-    short = [", ".join([own["placement"], *(own[part] for part in differ)]) for own in words]
-    return [f"{name} ({n + 1})" if n else name for name, n in zip(short, again, strict=True)]
+    short = [", ".join([own["placement"], *(own[part] for part in differ)]) for own in texts]
+    return [f"{name} ({n + 1})" if n else name for name, n in zip(short, again, strict=True)][: len(settings)]
 
 
-def in_common(settings: list[Setting], main: Sequence[str] = MAIN) -> str:
-    """The main things that all settings share, in words."""
-    words = [setting.phrases() for setting in settings]
-    return ", ".join(words[0][part] for part in main if len({own[part] for own in words}) == 1)
+def in_common(settings: Sequence[Any], main: Sequence[str] = MAIN) -> str:
+    """The main parts that all settings share."""
+    texts = [setting.phrases() for setting in settings]
+    return ", ".join(texts[0][part] for part in main if len({own[part] for own in texts}) == 1)
 
 
-def plan(state: dict[str, Any]) -> list[Setting]:
-    """The runs that the controls ask for, in order: each of the preset, or one an LN position, for every seed."""
-    own = [
-        {"placement": key, "optimizer": state["optimizer"], "warmup": state["warmup"]} for key in state["placements"]
-    ]
+def plan(state: dict[str, Any]) -> list[RunSetting]:
+    """The runs that the controls ask for, in order: those of the preset, or one per LN position, for every seed."""
+    same = {"optimizer": state["optimizer"], "warmup": state["warmup"]}
+    own = [{"placement": key, **same} for key in state["placements"]]
     rows = COMPARISONS[state["preset"]] if state["preset"] else own
     if not rows:
         raise ValueError("Pick at least one LN position.")
@@ -111,22 +115,15 @@ def plan(state: dict[str, Any]) -> list[Setting]:
     return settings
 
 
-def _setting(state: dict[str, Any], row: dict[str, Any], seed: int) -> Setting:
+def _setting(state: dict[str, Any], row: dict[str, Any], seed: int) -> RunSetting:
     stack = "encoder" if state["task"] == "masked_words" else "encoder-decoder"
     width, steps = state["width"], state["steps"]
     model = ModelConfig(row["placement"], state["depth"], width, 4, 4 * width, stack)
     how = TrainConfig(
-        row["optimizer"],
-        row.get("lr", state["lr"]),
-        row["warmup"],
-        state["schedule"],
-        steps,
-        seed=seed,
-        task=state["task"],
-        label_smoothing=state["label_smoothing"],
-        validate_every=max(1, steps // 10),
-    )
-    return Setting(model, how, state["corpus"])
+        row["optimizer"], row.get("lr", state["lr"]), row["warmup"], state["schedule"], steps, seed=seed,
+        task=state["task"], label_smoothing=state["label_smoothing"], validate_every=max(1, steps // 10),
+    )  # fmt: skip
+    return RunSetting(model, how, state["corpus"])
 
 
 def corpora() -> list[str]:
@@ -138,8 +135,8 @@ def corpora() -> list[str]:
     return found
 
 
-def seconds_a_step(setting: Setting) -> float:
-    """About how long a step takes on one core of a laptop, from a few runs; `pace` corrects it."""
+def seconds_per_step(setting: RunSetting) -> float:
+    """A rough guess for one core of a laptop; the explorer's `pace` corrects it."""
     sides = len(setting.model.sides)
     return sides * setting.model.depth * (0.003 + 0.00006 * setting.model.width)
 
@@ -149,17 +146,6 @@ def duration(seconds: float) -> str:
     return f"{max(1, round(seconds))} s" if seconds < 99 else f"{seconds / 60:.0f} min"
 
 
-def runs_in_words(settings: list[Setting], known: Sequence[Setting] = ()) -> str:
-    """How many runs of how many steps, and their names among those that are known already."""
-    words = names([*settings, *(setting for setting in known if setting not in settings)])[: len(settings)]
-    return f"{count(len(settings), 'run')} of {settings[0].how.steps} steps: {'; '.join(words)}"
-
-
-def count(number: int, noun: str) -> str:
-    """1 run, 2 runs."""
-    return f"{number} {noun}{'' if number == 1 else 's'}"
-
-
 def outcome(run) -> str:
     """How a run ended."""
     last = int(run.table["step"].iloc[-1])
@@ -167,8 +153,8 @@ def outcome(run) -> str:
 
 
 def results(runs: dict[str, Any]) -> str:
-    """Two tables in HTML: how every run ended, and held-out sentences as every model translates them."""
-    columns = ("Run", "Ended", "Validation loss", "BLEU", "Words a second")
+    """Two tables in HTML: how every run ended, and how every model translates held-out sentences."""
+    columns = ("Run", "Ended", "Validation loss", "BLEU", "Words per second")
     head = "".join(f'<th scope="col">{word}</th>' for word in columns)
     rows = "".join(
         f'<tr><th scope="row">{html.escape(name)}</th><td>{outcome(run)}</td>'
@@ -182,17 +168,17 @@ def results(runs: dict[str, Any]) -> str:
 
 
 def samples(runs: dict[str, Any]) -> str:
-    """Held-out sentences, the reference and what every model says, as a table in HTML."""
-    said: dict[tuple[str, str], list[tuple[str, str]]] = {}
+    """Held-out sentences, their reference and every model's translation, as a table in HTML."""
+    translated: dict[tuple[str, str], list[tuple[str, str]]] = {}
     for name, run in runs.items():
         for sample in run.samples:
-            said.setdefault((sample.source, sample.reference), []).append((name, sample.translation))
+            translated.setdefault((sample.source, sample.reference), []).append((name, sample.translation))
     row = '<tr{}><th scope="row">{}</th><td lang="{}">{}</td></tr>'
     bodies = [
         row.format(' class="source"', "German", "de", html.escape(source))
         + row.format("", "Reference", "en", html.escape(reference))
-        + "".join(row.format("", html.escape(name), "en", _cut(words)) for name, words in translations)
-        for (source, reference), translations in said.items()
+        + "".join(row.format("", html.escape(name), "en", _cut(text)) for name, text in translations)
+        for (source, reference), translations in translated.items()
     ]
     if not bodies:
         return ""
@@ -200,10 +186,10 @@ def samples(runs: dict[str, Any]) -> str:
     return f"<table>{caption}{''.join(f'<tbody>{body}</tbody>' for body in bodies)}</table>"
 
 
-def _cut(words: str, most: int = 20) -> str:
-    """A translation, safe to show; the end of one that repeats itself for ever is left out."""
-    short = words.split()[:most]
-    return html.escape(" ".join(short)) + (" …" if len(words.split()) > most else "") or "–"
+def _cut(text: str, most: int = 20) -> str:
+    """The first words of a translation, escaped: a model may repeat itself for ever."""
+    words = text.split()
+    return html.escape(" ".join(words[:most])) + (" …" if len(words) > most else "") or "–"
 
 
 def _last(values: pd.Series) -> str:

@@ -1,57 +1,30 @@
 """Figures: pure functions from tables to go.Figure, one look, titles that state the finding, and a text alternative.
 
 Every function takes `lecture=True` for type that is read from the back row; without it, it follows the one switch of
-lecture mode (`lntutor.lecturing`). Nothing of plotly's is changed.
+lecture mode (`lntutor.figures.lecture_type`). Nothing of plotly's is changed. Names are imported when first asked for.
 """
 
-from lntutor.figures.attention import attention_map, softmax_saturation
-from lntutor.figures.course import course_map
-from lntutor.figures.curvature import spectrum
-from lntutor.figures.diagram import block_diagram
-from lntutor.figures.lanczos import block_map, curvature_over_training, descent, ritz_values
-from lntutor.figures.layers import gradient_by_layer, signal_by_layer, similarity_by_layer
-from lntutor.figures.mean_field import bounded, side_by_side, theorem
-from lntutor.figures.norm import jacobian_norm, jacobian_spectrum, layer_norm_before_after
-from lntutor.figures.overview import against, overview, rank_correlation, ranked
-from lntutor.figures.parts import alt_text
-from lntutor.figures.runs import gradient_over_training, outcomes, schedules
-from lntutor.figures.scaling import gradient_by_depth, gradient_by_width, values_by_row
-from lntutor.figures.style import LECTURE_TEMPLATE, TEMPLATE, placement_style
-from lntutor.figures.training import training_curves, warmup_heatmap
+from lntutor import lazy
 
-__all__ = [
-    "LECTURE_TEMPLATE",
-    "TEMPLATE",
-    "against",
-    "alt_text",
-    "attention_map",
-    "block_diagram",
-    "block_map",
-    "bounded",
-    "course_map",
-    "curvature_over_training",
-    "descent",
-    "gradient_by_depth",
-    "gradient_by_layer",
-    "gradient_by_width",
-    "gradient_over_training",
-    "jacobian_norm",
-    "jacobian_spectrum",
-    "layer_norm_before_after",
-    "outcomes",
-    "overview",
-    "placement_style",
-    "rank_correlation",
-    "ranked",
-    "ritz_values",
-    "schedules",
-    "side_by_side",
-    "signal_by_layer",
-    "similarity_by_layer",
-    "softmax_saturation",
-    "spectrum",
-    "theorem",
-    "training_curves",
-    "values_by_row",
-    "warmup_heatmap",
-]
+_FIGURES = {  # module → what it draws
+    "all_placements": ("against", "overview", "rank_correlation", "ranked"),
+    "attention": ("attention_map", "softmax_saturation"),
+    "course": ("course_map",),
+    "curvature": ("spectrum",),
+    "depth_and_width": ("gradient_by_depth", "gradient_by_width", "slope", "values_by_row"),
+    "diagram": ("block_diagram",),
+    "diagram_layout": ("fewest_norms", "layout"),
+    "drawing": ("alt_text",),
+    "guesses": ("guess_on_curve", "guess_on_line", "votes"),
+    "lanczos": ("block_map", "curvature_over_training", "descent", "ritz_values"),
+    "layer_norm": (
+        "gradient_through_norm", "jacobian_norm", "jacobian_spectrum", "layer_norm_before_after", "norm_reach",
+    ),
+    "layers": ("gradient_by_layer", "signal_by_layer", "similarity_by_layer"),
+    "mean_field": ("bounded", "side_by_side", "theorem"),
+    "style": ("LECTURE_TEMPLATE", "TEMPLATE", "fixed", "placement_style"),
+    "training": ("training_curves", "warmup_heatmap"),
+    "training_outcomes": ("gradient_over_training", "outcomes", "schedules"),
+}  # fmt: skip
+_HOMES = {name: f"figures.{module}" for module, names in _FIGURES.items() for name in names}
+__getattr__, __dir__, __all__ = lazy(__name__, _HOMES)

@@ -8,11 +8,11 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
-from lntutor.config import numbers, several, shown, whole
 from lntutor.figures.canvas import Canvas, heatmap
-from lntutor.figures.checked import checked
-from lntutor.figures.parts import Means, empty, finish, has, log_axis, marks, over_seeds, seed_count, sentence
-from lntutor.figures.style import BLUE, VERMILLION, Sizes, fixed, number, safe, sizes
+from lntutor.figures.drawing import cell_ticks, colour_bar, empty, finish, log_axis
+from lntutor.figures.style import BLUE, VERMILLION, Sizes, fixed, number, safe
+from lntutor.figures.tables import Means, Table, has, over_seeds, seed_count
+from lntutor.model.checks import as_numbers, as_tuple, check_int, short_repr
 
 SEQUENTIAL = [[0, "#FFFFFF"], [0.25, "#C9DFF0"], [0.5, "#7DB2D8"], [0.75, "#2E7FB6"], [1, "#08375F"]]
 SCALED = {
@@ -23,50 +23,21 @@ HOVER = "d = %{x}: %{y:.4g}<extra>%{fullData.name}</extra>"
 LONGEST = 22  # characters of a token that an axis shows; hovering shows all
 
 
-@checked
 def attention_map(
-    weights: np.ndarray,
-    tokens: Sequence[str] | tuple[Sequence[str], Sequence[str]],
-    *,
-    head: int = 0,
-    entropy: float | Sequence[float] | None = None,
-    note: str = "",
-    lecture: bool | None = None,
-) -> go.Figure:
-    """One head's weights, (heads, n, m): a row a query, a column a key; tokens for both, or (queries, keys)."""
-    weights = np.asarray(weights, float) if np.size(weights) == 0 else numbers("weights", weights, 2, 3)
+    weights: np.ndarray, tokens: Sequence[str] | tuple[Sequence[str], Sequence[str]], *, head: int = 0,
+    entropy: float | Sequence[float] | None = None, note: str = "", lecture: bool | None = None,
+) -> go.Figure:  # fmt: skip
+    """One head's weights, (heads, n, m): one row per query, one column per key; tokens for both, or (queries, keys)."""
+    weights = np.asarray(weights, float) if np.size(weights) == 0 else as_numbers("weights", weights, 2, 3)
     weights = weights[None] if weights.ndim == 2 else weights
     if not weights.size:
         return empty("There is no attention to draw: the sentence is empty.", lecture, note)
-    head = whole("head", head, -len(weights), len(weights) - 1)
-    if entropy is not None and numbers("entropy", entropy, 0, 1).size not in (1, len(weights)):
-        raise ValueError(f"entropy must be one number, or one a head, got {shown(entropy)}")
-    here, size = weights[head], sizes(lecture)
+    head = check_int("head", head, -len(weights), len(weights) - 1)
+    if entropy is not None and as_numbers("entropy", entropy, 0, 1).size not in (1, len(weights)):
+        raise ValueError(f"entropy must be one number, or one per head, got {short_repr(entropy)}")
+    here, fig = weights[head], Canvas(lecture)
     queries, keys = _token_lists(tokens, *here.shape)
-    fig = Canvas([""], lecture)
-    few = max(here.shape) <= (9 if size.large else 12)
-    fig.add_trace(
-        heatmap(
-            z=here.tolist(),
-            zmin=0,
-            zmax=1,
-            colorscale=SEQUENTIAL,
-            xgap=1,
-            ygap=1,
-            uid="attention",
-            text=[["" if w == 0 else f"{w:.2f}" for w in row] for row in here],
-            texttemplate="%{text}" if few else None,
-            textfont={"size": size.small},
-            customdata=[[[safe(q), safe(k)] for k in keys] for q in queries],
-            hovertemplate="%{customdata[0]} reads %{customdata[1]}: %{z:.3f}<extra></extra>",
-            colorbar={
-                "title": {"text": "weight", "side": "right"},
-                "thickness": 12,
-                "outlinewidth": 0,
-                "tickvals": [0, 0.5, 1],
-            },
-        )
-    )
+    fig.add_trace(_attention_cells(here, queries, keys, fig.size))
     fig.update_xaxes(title="Key: the token that is read", **_token_axis(keys))
     fig.update_yaxes(title="Query: the token that reads", autorange="reversed", **_token_axis(queries))
     title = _entropy_sentence(here, len(weights), head, entropy)
@@ -75,14 +46,28 @@ def attention_map(
         f"Heat map, {here.shape[0]} queries in rows by {here.shape[1]} keys in columns, colour from white at 0 to dark "
         f"blue at 1. {title}. The largest weight, {fixed(here.max())}, is where {queries[row]} reads {keys[column]}."
     )
-    rows = here.shape[0] * (26 if size.large else 30) + 150
-    return finish(fig, title, alt, lecture=lecture, note=note, height=max(330, min(rows, 620)))
+    rows = here.shape[0] * (26 if fig.size.large else 30) + 150
+    return finish(fig, title, alt=alt, note=note, height=max(330, min(rows, 620)))
+
+
+def _attention_cells(weights: np.ndarray, queries: list[str], keys: list[str], size: Sizes) -> dict:
+    """The weights as colours, as numbers where there are few, and the tokens under the mouse."""
+    few = max(weights.shape) <= (9 if size.large else 12)
+    bar = colour_bar("weight") | {"tickvals": [0, 0.5, 1]}
+    return heatmap(
+        z=weights.tolist(), zmin=0, zmax=1, colorscale=SEQUENTIAL, colorbar=bar, xgap=1, ygap=1, uid="attention",
+        text=[["" if w == 0 else f"{w:.2f}" for w in row] for row in weights],
+        texttemplate="%{text}" if few else None,
+        textfont={"size": size.small},
+        customdata=[[[safe(q), safe(k)] for k in keys] for q in queries],
+        hovertemplate="%{customdata[0]} reads %{customdata[1]}: %{z:.3f}<extra></extra>",
+    )  # fmt: skip
 
 
 def _token_lists(tokens, n: int, m: int) -> tuple[list[str], list[str]]:
     pair = isinstance(tokens, tuple) and len(tokens) == 2 and not any(isinstance(t, str) for t in tokens)
     queries, keys = tokens if pair else (tokens, tokens)
-    queries, keys = ([str(t) for t in several("tokens", words, "['a', 'dog']")] for words in (queries, keys))
+    queries, keys = ([str(t) for t in as_tuple("tokens", names, "['a', 'dog']")] for names in (queries, keys))
     if (len(queries), len(keys)) != (n, m):
         raise ValueError(
             f"tokens must name {n} queries and {m} keys, got {len(queries)} and {len(keys)}; "
@@ -92,16 +77,8 @@ def _token_lists(tokens, n: int, m: int) -> tuple[list[str], list[str]]:
 
 
 def _token_axis(tokens: list[str]) -> dict:
-    words = [safe(t if len(t) <= LONGEST else t[: LONGEST - 1] + "…") for t in tokens]
-    return {
-        "tickvals": list(range(len(tokens))),
-        "ticktext": words,
-        "showgrid": False,
-        "ticks": "",
-        "showline": False,
-        "type": "linear",
-        "constrain": "domain",
-    }
+    short = [safe(t if len(t) <= LONGEST else t[: LONGEST - 1] + "…") for t in tokens]
+    return {**cell_ticks(short), "type": "linear", "constrain": "domain"}
 
 
 def _entropy_sentence(here: np.ndarray, heads: int, head: int, entropy) -> str:
@@ -119,59 +96,60 @@ def _entropy_sentence(here: np.ndarray, heads: int, head: int, entropy) -> str:
     return f"{name}: entropy {fixed(value)} nats" + (share + why if share else "")
 
 
-@checked
-def softmax_saturation(table: pd.DataFrame, *, note: str = "", lecture: bool | None = None) -> go.Figure:
+def softmax_saturation(table: Table, *, note: str = "", lecture: bool | None = None) -> go.Figure:
     """Entropy of the softmax and norm of its gradient against d, with and without 1/√d.
 
     Filled marks are medians, with bars over the middle half of the seeds; open marks are means, which few seeds carry.
     """
-    if has(table, "d", "scaled", "entropy", "gradient"):
-        table = table[np.isfinite(table[["entropy", "gradient"]]).all(axis=1)]
-    if not has(table, "d", "scaled", "entropy", "gradient"):
+    columns = "d", "scaled", "entropy", "gradient"
+    if has(table, *columns):
+        table = table[np.isfinite(table["entropy"]) & np.isfinite(table["gradient"])]
+    if not has(table, *columns):
         return empty("There are no softmaxes to compare here.", lecture, note)
-    size, several = sizes(lecture), seed_count(table) > 1
-    fig = Canvas(["Entropy (nats)", "Norm of the softmax's gradient"], lecture, gap=0.12)
-    floor = np.inf  # bars reach down to round-off, which would press the marks into a corner
-    for column, what in enumerate(("entropy", "gradient"), 1):
-        for scaled, (name, style) in SCALED.items():
-            rows = table[table["scaled"].astype(bool) == scaled]
-            at, values = rows["d"].to_numpy(), rows[what].to_numpy(float)
-            middle, means = _middle(at, values), over_seeds(at, values)
-            if what == "gradient":
-                floor = min([floor, *(middle.mean[middle.mean > 0] / 3), *(means.mean / 3)])
-            more = {"legendgroup": name, "showlegend": column == 1, "uid": f"{what}/{scaled}"}
-            fig.add_trace(marks(middle, style, size, joined=True, name=name, hovertemplate=HOVER, **more), 1, column)
-            if several:
-                fig.add_trace(_open_marks(means, style, f"{name}, mean", size, more), 1, column)
-    words = f"median and middle half of {seed_count(table)} seeds; open: mean" if several else "one seed"
-    fig.update_xaxes(type="log", title=f"d<br>({words})", **_powers(table["d"]))
+    fig = Canvas(lecture, ["Entropy (nats)", "Norm of the softmax's gradient"], gap=0.12)
+    _draw_saturation(fig, table, "entropy", 1)
+    floor = _draw_saturation(fig, table, "gradient", 2) / 3  # bars reach down to round-off: too far for the axis
+    seeds = seed_count(table)
+    spread = f"median and middle half of {seeds} seeds; open: mean" if seeds > 1 else "one seed"
+    fig.update_xaxes(type="log", title=f"d<br>({spread})", **_powers(table["d"]))
     fig.update_yaxes(rangemode="tozero", col=1)
     fig.update_yaxes(**log_axis(table["gradient"].clip(lower=floor)), col=2)
     title = _saturation(table)
-    alt = sentence(
+    kind = (
         f"Two line plots against d, {table['d'].min()} to {table['d'].max()}, log axis: entropy in nats of the softmax "
-        f"and norm of its gradient on a log axis, {words}",
-        title,
+        f"and norm of its gradient on a log axis, {spread}"
     )
-    return finish(fig, title, alt, lecture=lecture, note=note)
+    return finish(fig, title, kind, note=note)
+
+
+def _draw_saturation(fig: Canvas, table: pd.DataFrame, what: str, column: int) -> float:
+    """Medians with quartiles, and means where there are several seeds; the least mark above 0."""
+    least = np.inf
+    for scaled, (name, style) in SCALED.items():
+        rows = table[table["scaled"].astype(bool) == scaled]
+        at, values = rows["d"].to_numpy(), rows[what].to_numpy(float)
+        middle, means = _middle(at, values), over_seeds(at, values)
+        least = min([least, *middle.mean[middle.mean > 0], *means.mean])
+        same = {"joined": True, "legendgroup": name, "showlegend": column == 1, "hovertemplate": HOVER}
+        fig.add_marks(middle, style, 1, column, name=name, uid=f"{what}/{scaled}", **same)
+        if seed_count(table) > 1:  # open marks on a dotted line, without bars
+            named = {"name": f"{name}, mean", "uid": f"{what}/{scaled}/mean"}
+            fig.add_marks(means, {**style, "dash": "dot"}, 1, column, hollow=True, **named, **same)
+            del fig.data[-1]["error_y"]
+    return float(least)
 
 
 def _middle(at: np.ndarray, values: np.ndarray) -> Means:
     """Median and quartiles at each place, in the fields of `Means`."""
     places = np.unique(at)
     quartiles = [np.quantile(values[at == place], (0.5, 0.25, 0.75)) for place in places]
-    return Means(places, *np.reshape(quartiles, (-1, 3)).T)
+    middle, low, high = np.reshape(quartiles, (-1, 3)).T
+    return Means(places, middle, low, high)
 
 
-def _open_marks(means: Means, style: dict[str, str], name: str, size: Sizes, more: dict) -> dict:
-    """Means as open marks on a dotted line, without bars."""
-    dotted = marks(means, {**style, "dash": "dot"}, size, joined=True, hollow=True, name=name, hovertemplate=HOVER)
-    return {key: value for key, value in dotted.items() if key != "error_y"} | more | {"uid": f"{more['uid']}/mean"}
-
-
-def _powers(values: pd.Series) -> dict:
+def _powers(widths: pd.Series) -> dict:
     """Ticks at the values of d, at most six of them."""
-    values = sorted({float(v) for v in values})
+    values = sorted({float(v) for v in widths})
     kept = values[:: -(-len(values) // 6)]
     return {"tickvals": kept, "ticktext": [f"{v:g}" for v in kept]}
 
@@ -183,12 +161,9 @@ def _saturation(table: pd.DataFrame) -> str:
         which = "with" if bool(last.index[0]) else "without"
         return f"At d = {largest}, {which} 1/√d: entropy {fixed(last['entropy', 'mean'].iloc[0])} nats"
     bare, scaled = last.loc[False], last.loc[True]
-    share = {
-        of: 100 * bare["gradient", of] / scaled["gradient", of] if scaled["gradient", of] else float("nan")
-        for of in ("mean", "median")
-    }
+    shares = 100 * bare["gradient"] / scaled["gradient"].where(scaled["gradient"] != 0)
+    mean, median = (number(shares[of], 2) for of in ("mean", "median"))
     return (
         f"At d = {largest} without 1/√d: entropy {fixed(bare['entropy', 'mean'])} nats instead of "
-        f"{fixed(scaled['entropy', 'mean'])}, gradient {number(share['mean'], 2)} % of the scaled one in the mean, "
-        f"{number(share['median'], 2)} % in the median"
+        f"{fixed(scaled['entropy', 'mean'])}, gradient {mean} % of the scaled one in the mean, {median} % in the median"
     )

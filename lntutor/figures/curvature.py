@@ -8,11 +8,11 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
-from lntutor.figures.canvas import Canvas, scatter
-from lntutor.figures.checked import checked
-from lntutor.figures.parts import empty, finish, has, listed, log_axis, seed_count, sentence
-from lntutor.figures.style import INK, PALE, fixed, for_words, in_order, number, placement_label, safe, sizes
-from lntutor.figures.training import run_style
+from lntutor.figures.canvas import Canvas, error_bar
+from lntutor.figures.drawing import empty, finish, listed, log_axis
+from lntutor.figures.style import INK, PALE, Sizes, fixed, for_text, number, placement_label, safe
+from lntutor.figures.tables import Table, has, seed_count
+from lntutor.figures.training import styled_runs
 
 DECADES = (4, 7, 10)  # of density below the highest that are shown: at least, where no ends are known, at most
 HEIGHT = 330  # pixels of the densities
@@ -46,62 +46,47 @@ class Part(NamedTuple):
         return low, high
 
 
-@checked
 def spectrum(
-    table: pd.DataFrame,
-    *,
-    two_over_eta: float | None = None,
-    matrix: str = "the Hessian",
-    note: str = "",
+    table: Table, *, two_over_eta: float | None = None, matrix: str = "the Hessian", note: str = "",
     lecture: bool | None = None,
-) -> go.Figure:
+) -> go.Figure:  # fmt: skip
     """Density of eigenvalues on a log axis, both ends of every spectrum below; a vertical line at 2/η where asked.
 
-    Columns: placement, x, density; seed, a line each; lambda_min and lambda_max; run, the name in the legend, where
+    Columns: placement, x, density; seed, one line each; lambda_min and lambda_max; run, the name in the legend, where
     one placement was measured in several ways: its colour gets darker then, with dashes and marks of their own.
     """
     if has(table, "placement", "x", "density"):
         table = table[np.isfinite(table["density"]) & (table["density"] > 0)]
     if not has(table, "placement", "x", "density"):
         return empty("There is no spectrum to draw here.", lecture, note)
-    size, parts = sizes(lecture), _parts(table)
+    parts = _parts(table)
     low, high = _decades(table, parts)
     ended = [part for part in parts if part.ends]
-    strip = ROW * (len(ended) + 0.5)
-    fig = Canvas([""] * (1 + bool(ended)), lecture, rows=1 + bool(ended), heights=[HEIGHT, strip][: 1 + bool(ended)],
-                 gap=0.03, shared="x")  # fmt: skip
+    panels, strip = 1 + bool(ended), ROW * (len(ended) + 0.5)
+    fig = Canvas(lecture, [""] * panels, rows=panels, heights=[HEIGHT, strip][:panels], gap=0.03, shared="x")
     for part in parts:
-        fig.add_trace(_density(part, 10**low, size))
+        _draw_density(fig, part, 10**low)
     for i, part in enumerate(ended):
-        for trace in _end_marks(part, -i, size):
-            fig.add_trace(trace, 2, 1)
-    view = _view(table[table["density"] >= 10**low], ended, two_over_eta, size)
-    _zero(fig, view, rows=1 + bool(ended))
+        _draw_ends(fig, part, -i)
+    view, seeds = _view(table[table["density"] >= 10**low], ended, two_over_eta, fig.size), seed_count(table)
+    _zero(fig, view, panels)
     if two_over_eta is not None:
-        _threshold(fig, two_over_eta, view, [10**low, 10**high], len(ended), size)
-    seeds = seed_count(table)
-    lines = f"a line a seed, {seeds} seeds" if seeds > 1 else "one seed"
-    marks = " (marks: both ends" + (", mean and range over seeds)" if seeds > 1 else ")") if ended else ""
-    fig.update_xaxes(range=view, separatethousands=True, exponentformat="none")
-    fig.update_xaxes(title=f"Eigenvalue λ of {safe(matrix)}{marks}", row=1 + bool(ended))
+        _threshold(fig, two_over_eta, view, [10**low, 10**high], len(ended))
+    lines = f"one line per seed, {seeds} seeds" if seeds > 1 else "one seed"
+    marks = f" (marks: both ends{', mean and range over seeds' if seeds > 1 else ''})" if ended else ""
+    fig.update_yaxes(range=[-len(ended) + 0.25, 0.75], visible=False, row=2)
     fig.update_yaxes(title=f"Density ({lines})", row=1, **log_axis([10**low, 10**high], room=9))
-    if ended:
-        fig.update_yaxes(range=[-len(ended) + 0.25, 0.75], visible=False, row=2)
-    title, words = _finding(table, ended, two_over_eta)
-    alt = sentence(f"Line plot, horizontal axis eigenvalue, vertical axis density, logarithmic, {lines}", title, words)
-    return finish(fig, title, alt, lecture=lecture, note=note, height=HEIGHT + strip + 30)
+    fig.update_xaxes(range=view, separatethousands=True, exponentformat="none")
+    fig.update_xaxes(title=f"Eigenvalue λ of {safe(matrix)}{marks}", row=panels)
+    title, ratios = _finding(table, ended, two_over_eta)
+    kind = f"Line plot, horizontal axis eigenvalue, vertical axis density, logarithmic, {lines}"
+    return finish(fig, title, kind, ratios, note=note, height=HEIGHT + strip + 30)
 
 
 def _parts(table: pd.DataFrame) -> list[Part]:
     """Placements in their order, and the runs of one as they come in the table."""
-    column = "run" if "run" in table.columns else "placement"
-    groups = {str(run): rows for run, rows in table.groupby(column, sort=False)}
-    keys = {run: str(rows["placement"].iloc[0]) for run, rows in groups.items()}
-    order, seen, parts = in_order(keys.values()), {}, []
-    for run in sorted(groups, key=lambda run: order.index(keys[run])):  # sorting keeps the order of equals
-        nth = seen[keys[run]] = seen.get(keys[run], -1) + 1
-        parts.append(Part(run, groups[run], run_style(keys[run], nth), _ends(groups[run])))
-    return parts
+    runs = styled_runs(table, "run" if "run" in table.columns else "placement")
+    return [Part(run, rows, style, _ends(rows)) for run, rows, style in runs]
 
 
 def _decades(table: pd.DataFrame, parts: list[Part]) -> tuple[float, float]:
@@ -134,58 +119,45 @@ def _ends(rows: pd.DataFrame) -> dict[str, np.ndarray]:
     return {name: first[name].to_numpy(float) for name in names}
 
 
-def _density(part: Part, least: float, size) -> dict:
+def _draw_density(fig: Canvas, part: Part, least: float) -> None:
     """The curves of all seeds in one trace, with a gap between them and where there is next to nothing."""
     seeds = _seeds(part.rows)
     x, y = (np.concatenate([[*rows[name], np.nan] for rows in seeds])[:-1] for name in ("x", "density"))
     y[~(y >= least)] = np.nan
     thin = 0.6 if len(seeds) > 1 else 1
-    line = {"color": part.style["color"], "dash": part.style["dash"], "width": thin * size.line}
+    line = {"color": part.style["color"], "dash": part.style["dash"], "width": thin * fig.size.line}
     hover = "λ = %{x:.3g}: density %{y:.2g}<extra>%{fullData.name}</extra>"
-    return scatter(
-        x=x, y=y, mode="lines", line=line, uid=f"density/{part.run}", hovertemplate=hover, name=part.name,
-        legendgroup=part.run,
+    named = {"name": part.name, "legendgroup": part.run, "uid": f"density/{part.run}", "hovertemplate": hover}
+    fig.add_scatter(x=x, y=y, mode="lines", line=line, **named)
+
+
+def _draw_ends(fig: Canvas, part: Part, y: float) -> None:
+    """A thin line from one end to the other, a mark at each with its spread, and the two numbers outside."""
+    means, least, most = (np.array([f(v) for v in part.ends.values()]) for f in (np.mean, np.min, np.max))
+    size, colour = fig.size, part.style["color"]
+    mark = {"color": colour, "symbol": part.style["symbol"], "size": size.marker}
+    same = {"name": part.name, "legendgroup": part.run, "showlegend": False, "cliponaxis": False}
+    low, high = part.numbers()
+    numbers = {"text": [f"{low}{GAP}", f"{GAP}{high}"], "textfont": {"color": for_text(colour), "size": size.text - 1}}
+    fig.add_scatter(
+        2, x=means.tolist(), y=[y, y], mode="lines+markers", line={"color": colour, "width": 1}, marker=mark,
+        error_x=error_bar(most - means, means - least, colour, size.line), **same, uid=f"ends/{part.run}",
+        hovertemplate="end at λ = %{x:.4g}<extra>%{fullData.name}</extra>",
+    )  # fmt: skip
+    fig.add_scatter(
+        2, x=[float(least[0]), float(most[1])], y=[y, y], mode="text", textposition=["middle left", "middle right"],
+        **numbers, **same, uid=f"numbers/{part.run}", hoverinfo="skip",
     )  # fmt: skip
 
 
-def _end_marks(part: Part, y: float, size) -> list[dict]:
-    """A thin line from one end to the other, a mark at each with its spread, and the two numbers outside."""
-    means = [part.end(name) for name in part.ends]
-    least, most = ([float(f(v)) for v in part.ends.values()] for f in (np.min, np.max))
-    colour = part.style["color"]
-    bar = {
-        "type": "data",
-        "symmetric": False,
-        "array": [a - b for a, b in zip(most, means, strict=True)],
-        "arrayminus": [b - a for a, b in zip(least, means, strict=True)],
-        "width": 0,
-        "thickness": size.line,
-        "color": colour,
-    }
-    same = {"name": part.name, "legendgroup": part.run, "showlegend": False, "cliponaxis": False}
-    low, high = part.numbers()
-    numbers = {"text": [f"{low}{GAP}", f"{GAP}{high}"], "textfont": {"color": for_words(colour), "size": size.text - 1}}
-    return [
-        scatter(
-            x=means, y=[y, y], mode="lines+markers", error_x=bar, line={"color": colour, "width": 1}, **same,
-            marker={"color": colour, "symbol": part.style["symbol"], "size": size.marker}, uid=f"ends/{part.run}",
-            hovertemplate="end at λ = %{x:.4g}<extra>%{fullData.name}</extra>",
-        ),
-        scatter(
-            x=[least[0], most[1]], y=[y, y], mode="text", textposition=["middle left", "middle right"], **numbers,
-            **same, uid=f"numbers/{part.run}", hoverinfo="skip",
-        ),
-    ]  # fmt: skip
-
-
-def _view(table: pd.DataFrame, ended: list[Part], threshold: float | None, size) -> list[float]:
+def _view(table: pd.DataFrame, ended: list[Part], threshold: float | None, size: Sizes) -> list[float]:
     """From where to where the eigenvalues are drawn: all of them, the numbers at their ends, and 2/η if it is near."""
     ends = [v for part in ended for values in part.ends.values() for v in values]
     low, high = min([*table["x"], *ends]), max([*table["x"], *ends])
     span = high - low or 1.0
     if threshold is not None and low - REACH * span <= threshold <= high + REACH * span:
         low, high = min(low, threshold), max(high, threshold)
-    letters = max((len(words) for part in ended for words in part.numbers()), default=0)
+    letters = max((len(text) for part in ended for text in part.numbers()), default=0)
     room = (high - low or 1.0) * (0.04 + letters * 0.6 * size.text / 600)
     return [float(low - room), float(high + room)]
 
@@ -194,27 +166,23 @@ def _zero(fig: Canvas, view: list[float], rows: int) -> None:
     """A line where curvature changes its sign."""
     if view[0] < 0 < view[1]:
         for row in range(1, rows + 1):
-            axis = str(row) if row > 1 else ""
-            line = {"color": PALE, "width": 1}
-            fig.add_shape(type="line", x0=0, x1=0, y0=0, y1=1, xref=f"x{axis}", yref=f"y{axis} domain", line=line,
-                          layer="below")  # fmt: skip
+            nth, line = str(row) if row > 1 else "", {"color": PALE, "width": 1}
+            at = {"x0": 0, "x1": 0, "y0": 0, "y1": 1, "xref": f"x{nth}", "yref": f"y{nth} domain"}
+            fig.add_shape(type="line", **at, line=line, layer="below")
 
 
-def _threshold(fig: Canvas, value: float, view: list[float], heights: list[float], ends: int, size) -> None:
+def _threshold(fig: Canvas, value: float, view: list[float], heights: list[float], ends: int) -> None:
     """The largest curvature at which gradient descent at this rate is stable; an arrow to it where it is far away."""
-    line = {"color": INK, "width": size.thin, "dash": "dot"}
-    name = f"2/η = {_number(value)}"
-    same = {"x": [value] * 2, "mode": "lines", "line": line, "name": name, "legendgroup": "two_over_eta"}
-    fig.add_trace(scatter(y=heights, uid="two_over_eta", hoverinfo="name", **same))
+    size, name = fig.size, f"2/η = {_number(value)}"
+    same = {"x": [value] * 2, "mode": "lines", "line": fig.dotted, "name": name, "legendgroup": "two_over_eta"}
+    fig.add_scatter(y=heights, uid="two_over_eta", hoverinfo="name", **same)
     if ends:
-        fig.add_trace(
-            scatter(y=[0.75, 0.25 - ends], uid="two_over_eta/ends", hoverinfo="skip", showlegend=False, **same), 2, 1
-        )
+        fig.add_scatter(2, y=[0.75, 0.25 - ends], uid="two_over_eta/ends", hoverinfo="skip", showlegend=False, **same)
     near, share = view[0] <= value <= view[1], (value - view[0]) / (view[1] - view[0])
     fits = share + len(name) * 0.6 * size.text / 600 < 1
-    words = name if near else f"← {name}" if share < 0 else f"{name} →"
+    label = name if near else f"← {name}" if share < 0 else f"{name} →"
     fig.add_annotation(
-        text=words, x=float(np.clip(value, *view)), y=1, xref="x", yref="y domain", showarrow=False, yanchor="top",
+        text=label, x=min(max(value, view[0]), view[1]), y=1, xref="x", yref="y domain", yanchor="top",
         xanchor="left" if fits else "right", xshift=4 if fits else -4,
         font={"size": size.text - 1, "color": INK}, bgcolor="rgba(255,255,255,0.8)",
     )  # fmt: skip

@@ -4,29 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from itertools import pairwise
-from typing import Any
+from itertools import pairwise, product
 
-from lntutor.placements import Box, Drawing
+from lntutor.model.placements import Box, Drawing
 
 HALF = 0.27  # half the height of a box, where ranks are 1 apart
 TALL = 0.35  # of a box with a second line
 RADIUS = 0.2  # of a sum
 BRANCH = 0.15  # how far above a box lines split
-WIDTHS = {
-    "self": 1.15,
-    "cross": 1.15,
-    "ffn": 1.15,
-    "norm": 1.15,
-    "tanh": 1.15,
-    "input": 0.7,
-    "scale": 0.5,
-    "sum": RADIUS,
-}
+WIDTHS = dict.fromkeys(("self", "cross", "ffn", "norm", "tanh"), 1.15) | {"input": 0.7, "scale": 0.5, "sum": RADIUS}
 FIRST = ("self", "cross", "ffn", "norm", "tanh", "sum", "scale", "input")  # who stays in the main column in a tie
 GAP = 0.4  # between columns
-
-
 Point = tuple[float, float]
 
 
@@ -82,7 +70,7 @@ class Track:
 
 
 @dataclass(frozen=True)
-class Graph:
+class DiagramLayout:
     """A laid-out layer."""
 
     nodes: list[Node]
@@ -91,7 +79,7 @@ class Graph:
     out: Node  # what leaves the network, if this layer were the last
 
 
-def layout(drawing: Drawing) -> Graph:
+def layout(drawing: Drawing) -> DiagramLayout:
     """Nodes, edges and the points that every edge runs through."""
     nodes, streams, out = _nodes(drawing)
     _rank(nodes)
@@ -99,10 +87,10 @@ def layout(drawing: Drawing) -> Graph:
     edges = [Edge(source, node) for node in nodes for source in node.inputs]
     _place_tracks(nodes, edges, streams)
     _route(nodes, edges)
-    return Graph(nodes, edges, streams, out)
+    return DiagramLayout(nodes, edges, streams, out)
 
 
-def fewest_norms(graph: Graph) -> int:
+def fewest_norms(graph: DiagramLayout) -> int:
     """The fewest norms that a path from the input to what leaves the layer meets."""
     count: dict[Node, int] = {}
     for node in graph.nodes:
@@ -111,10 +99,6 @@ def fewest_norms(graph: Graph) -> int:
 
 
 # From boxes to nodes -------------------------------------------------------------------------------------------
-
-
-def _several(state: Any) -> tuple[Box, ...]:
-    return state if isinstance(state, tuple) else (state,)
 
 
 def _reach(boxes: Iterable[Box], seen: dict[Box, None]) -> dict[Box, None]:
@@ -133,7 +117,8 @@ def _reach(boxes: Iterable[Box], seen: dict[Box, None]) -> dict[Box, None]:
 
 def _nodes(drawing: Drawing) -> tuple[list[Node], list[Node], Node]:
     """Nodes in the order in which they are computed, with sums of sums in the main stream drawn as one."""
-    before, after = _several(drawing.before), _several(drawing.after)
+    ends = (drawing.before, drawing.after)
+    before, after = (end if isinstance(end, tuple) else (end,) for end in ends)
     parts: dict[Box, str] = {}
     for part, ends in (("start", before), ("layer", after), ("finish", (drawing.out,))):
         for box in _reach(ends, dict.fromkeys(parts)):
@@ -227,8 +212,7 @@ def _chains(nodes: list[Node], edges: list[Edge], streams: list[Node]) -> list[T
     """Nodes off the main column as paths, each with the ranks that its lines cover."""
     chains: list[list[Node]] = []
     for node in (n for n in nodes if not n.main):
-        chain = next((c for c in chains if c[-1] in node.inputs), None)
-        if chain:
+        if chain := next((c for c in chains if c[-1] in node.inputs), None):
             chain.append(node)
         else:
             chains.append([node])
@@ -236,7 +220,8 @@ def _chains(nodes: list[Node], edges: list[Edge], streams: list[Node]) -> list[T
     tracks = []
     for chain in chains:
         readers = [e.target.rank for e in edges if e.source in chain and e.target not in chain]
-        high = max([*readers, *([top] if chain[-1] in streams and not readers else []), chain[-1].rank])
+        leaves = chain[-1] in streams and not readers
+        high = max([top if leaves else 0, *readers, chain[-1].rank])
         low = min([*(n.rank for node in chain for n in node.inputs if n not in chain), chain[0].rank])
         tracks.append(Track(low, high, chain, left=all(n.kind in ("scale", "tanh") for n in chain)))
     return tracks
@@ -248,18 +233,13 @@ def _chains(nodes: list[Node], edges: list[Edge], streams: list[Node]) -> list[T
 def _route(nodes: list[Node], edges: list[Edge]) -> None:
     """Points of every edge: the plain way, or the nearest detour that meets no box and lies on no other line."""
     entries: dict[tuple[Node, int], int] = {}
-    gutters, placed = _gutters(nodes, edges), []
-    for edge in edges:
-        plain = _plain_way(edge, edges, entries)
-        ways = [plain, *_detours(edge, gutters)]
+    gutters = _gutters(nodes, edges)
+    for i, edge in enumerate(edges):
+        ways = [_plain_way(edge, edges, entries), *_detours(edge, gutters)]
         clear = [way for way in ways if not any(_meets(way, node) for node in nodes)]
-        alone = [
-            way
-            for way in clear
-            if not any(_covers(way, other.points) for other in placed if other.source is not edge.source)
-        ]
-        edge.points = next(iter(alone or clear or ways))
-        placed.append(edge)
+        others = [other.points for other in edges[:i] if other.source is not edge.source]
+        alone = [way for way in clear if not any(_covers(way, points) for points in others)]
+        edge.points = (alone or clear or ways)[0]
 
 
 def _plain_way(edge: Edge, edges: list[Edge], entries: dict) -> list[Point]:
@@ -272,9 +252,8 @@ def _plain_way(edge: Edge, edges: list[Edge], entries: dict) -> list[Point]:
             return [start, bottom]
         turn = half if u.main or not v.main else v.rank - 0.5
         return [start, (u.x, turn), (v.x, turn), bottom]
-    x = edge.track.x if edge.track else u.x if v.main else None
-    if x is None:  # into the side of a sum that stands off the main column
-        x = v.x + (1 if u.x > v.x else -1) * (v.width + 0.3)
+    beside = v.x + (1 if u.x > v.x else -1) * (v.width + 0.3)  # of a sum that stands off the main column
+    x = edge.track.x if edge.track else u.x if v.main else beside
     sign = 1 if x > v.x else -1
     count = entries[v, sign] = entries.get((v, sign), -1) + 1
     y = v.rank + (0.0, -0.11, 0.11)[count % 3]
@@ -330,13 +309,9 @@ def _meets(points: list[Point], node: Node) -> bool:
 
 def _covers(points: list[Point], others: list[Point]) -> bool:
     """Whether two lines share a stretch, so that a reader could not tell them apart."""
-    for a, b in pairwise(points):
-        for c, d in pairwise(others):
-            for along, across in ((0, 1), (1, 0)):
-                level = {round(p[across], 3) for p in (a, b, c, d)}
-                shared = min(max(a[along], b[along]), max(c[along], d[along])) - max(
-                    min(a[along], b[along]), min(c[along], d[along])
-                )
-                if len(level) == 1 and shared > 0.05:
-                    return True
+    for (a, b), (c, d), along in product(pairwise(points), pairwise(others), (0, 1)):
+        level = {round(point[1 - along], 3) for point in (a, b, c, d)}
+        (a0, a1), (c0, c1) = sorted((a[along], b[along])), sorted((c[along], d[along]))
+        if len(level) == 1 and min(a1, c1) - max(a0, c0) > 0.05:
+            return True
     return False

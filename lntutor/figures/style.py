@@ -1,4 +1,4 @@
-"""How figures look: two templates, one colour, dash and marker a placement, and words that are safe to print."""
+"""How figures look: two templates, one colour, dash and marker per placement, and text that is safe to print."""
 
 from __future__ import annotations
 
@@ -12,14 +12,15 @@ from zlib import crc32
 
 import plotly.graph_objects as go
 
-from lntutor.lecturing import lecturing
-from lntutor.placements import PLACEMENTS
+from lntutor.figures.lecture_type import lecturing
+from lntutor.model.checks import check_flag, check_type
+from lntutor.model.placements import PLACEMENTS
 
 INK, PALE, GRID = "#222222", "#767676", "#E4E4E4"
 FAMILY = "'Open Sans', 'Segoe UI', 'Helvetica Neue', Arial, 'DejaVu Sans', sans-serif"
 
 # Okabe and Ito's colours. Orange, sky blue, yellow and purple are darkened until a mark stands out from white
-# by 3:1; black is a placement's colour too, so theory is told from measurement by its shape, not by its colour.
+# by 3:1; black is a placement's colour too, so theory differs from measurement by its shape, not by its colour.
 VERMILLION, BLUE, GREEN, PURPLE, BLACK = "#D55E00", "#0072B2", "#009E73", "#B5588B", "#000000"
 ORANGE, SKY, OLIVE, GREY = "#B27B00", "#2B8FC4", "#857A00", "#767676"
 STYLES = {  # key → colour, dash, marker
@@ -40,18 +41,13 @@ STYLES = {  # key → colour, dash, marker
     "hybrid": ("#3D3DFF", "18px,3px,3px,3px,3px,3px", "triangle-sw"),
     "dyt": ("#5F8A00", "3px,3px", "star-triangle-down"),
 }
+RUNS = ((PURPLE, "solid", "circle"), (GREEN, "dash", "square"), (ORANGE, "dot", "diamond"), (BLACK, "dashdot", "x"))
+LINES = (BLACK, PURPLE, GREEN, ORANGE, SKY)  # of schedules; none that stands for Post-LN or Pre-LN
 NEW_COLOURS = ("#A5142A", "#1F4E9C", "#7A5230", "#3F7D20", "#9C2F9C", "#44546A", "#B0447A")
 NEW_DASHES = ("6px,6px", "10px,2px,2px,6px", "3px,6px", "14px,6px", "1px,3px,6px,3px")
 NEW_SYMBOLS = (
-    "star",
-    "triangle-down",
-    "bowtie",
-    "hourglass",
-    "star-diamond",
-    "hexagram",
-    "star-square",
-    "diamond-tall",
-)
+    "star", "triangle-down", "bowtie", "hourglass", "star-diamond", "hexagram", "star-square", "diamond-tall",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -69,65 +65,35 @@ class Sizes:
     large: bool  # whether it is for the back row
 
 
-NORMAL = Sizes(text=14, title=17, small=12, line=2, thin=1.5, marker=9, columns=78, tall=1, large=False)
-LECTURE = Sizes(text=20, title=24, small=18, line=3.5, thin=2.5, marker=14, columns=72, tall=0.92, large=True)
+NORMAL_SIZES = Sizes(text=14, title=17, small=12, line=2, thin=1.5, marker=9, columns=78, tall=1, large=False)
+LECTURE_SIZES = Sizes(text=20, title=24, small=18, line=3.5, thin=2.5, marker=14, columns=72, tall=0.92, large=True)
 
 
 def sizes(lecture: bool | None) -> Sizes:
-    """The sizes of a variant; None asks the switch of lecture mode."""
-    return LECTURE if lecturing(lecture) else NORMAL
+    """Large sizes or normal ones; None asks the switch of lecture mode."""
+    if lecture is not None:
+        check_flag("lecture", lecture)
+    return LECTURE_SIZES if lecturing(lecture) else NORMAL_SIZES
 
 
 def _template(size: Sizes) -> go.layout.Template:
-    axis = {
-        "automargin": True,
-        "gridcolor": GRID,
-        "gridwidth": 1,
-        "zeroline": False,
-        "linecolor": PALE,
-        "showline": True,
-        "ticks": "outside",
-        "tickcolor": PALE,
-        "ticklen": 4,
-        "tickfont_size": size.text - 1,
-        "title": {"font_size": size.text, "standoff": 8},
-        "exponentformat": "power",
-    }
-    return go.layout.Template(
-        layout={
-            "font": {"family": FAMILY, "size": size.text, "color": INK},
-            "title": {
-                "font_size": size.title,
-                "x": 0.012,
-                "xref": "container",
-                "xanchor": "left",
-                "yanchor": "top",
-                "yref": "container",
-            },
-            "paper_bgcolor": "white",
-            "plot_bgcolor": "white",
-            "colorway": [colour for colour, _, _ in STYLES.values()],
-            "hovermode": "closest",
-            "hoverlabel": {"bgcolor": "white", "font": {"size": size.text, "color": INK}},
-            "legend": {
-                "orientation": "h",
-                "x": 0,
-                "xanchor": "left",
-                "y": 0,
-                "yref": "container",
-                "yanchor": "bottom",
-                "font_size": size.text,
-                "itemsizing": "trace",
-                "tracegroupgap": 0,
-            },
-            "margin": {"l": 12, "r": 16, "t": 40, "b": 12},
-            "xaxis": axis,
-            "yaxis": axis,
-        }
-    )
+    grid = {"gridcolor": GRID, "gridwidth": 1, "zeroline": False, "automargin": True}
+    ticks = {"ticks": "outside", "tickcolor": PALE, "ticklen": 4, "tickfont_size": size.text - 1}
+    line = {"linecolor": PALE, "showline": True, "exponentformat": "power"}
+    axis = {**grid, **ticks, **line, "title": {"font_size": size.text, "standoff": 8}}
+    title = {"x": 0.012, "xref": "container", "xanchor": "left", "yref": "container", "yanchor": "top"}
+    legend = {"x": 0, "xanchor": "left", "y": 0, "yref": "container", "yanchor": "bottom", "orientation": "h"}
+    layout = {
+        "font": {"family": FAMILY, "size": size.text, "color": INK}, "title": {"font_size": size.title, **title},
+        "paper_bgcolor": "white", "plot_bgcolor": "white", "colorway": [colour for colour, *_ in STYLES.values()],
+        "hovermode": "closest", "hoverlabel": {"bgcolor": "white", "font": {"size": size.text, "color": INK}},
+        "legend": {"font_size": size.text, "itemsizing": "trace", "tracegroupgap": 0, **legend},
+        "margin": {"l": 12, "r": 16, "t": 40, "b": 12}, "xaxis": axis, "yaxis": axis,
+    }  # fmt: skip
+    return go.layout.Template(layout=layout)
 
 
-TEMPLATE, LECTURE_TEMPLATE = _template(NORMAL), _template(LECTURE)
+TEMPLATE, LECTURE_TEMPLATE = _template(NORMAL_SIZES), _template(LECTURE_SIZES)
 
 
 def placement_style(key: str) -> dict[str, str]:
@@ -135,9 +101,7 @@ def placement_style(key: str) -> dict[str, str]:
 
     Those in PLACEMENTS have markers of their own while there are any left, the one that was there first keeps its own.
     """
-    if not isinstance(key, str):
-        raise ValueError(f"key must be the name of a placement, got {key!r}")
-    if key in STYLES:
+    if check_type("key", key, str) in STYLES:
         colour, dash, symbol = STYLES[key]
         return {"color": colour, "dash": dash, "symbol": symbol}
     taken: set[str] = set()
@@ -175,12 +139,12 @@ def darker(colour: str, share: float = 0.5) -> str:
     return "#" + "".join(f"{round(int(colour[i : i + 2], 16) * share):02X}" for i in (1, 3, 5))
 
 
-def for_words(colour: str) -> str:
+def for_text(colour: str) -> str:
     """A series' colour for type: darkened until every one of them stands out from white by 4.5:1."""
     return darker(colour, 0.75)
 
 
-# Words ---------------------------------------------------------------------------------------------------------
+# Text ----------------------------------------------------------------------------------------------------------
 
 
 def safe(text: object) -> str:
@@ -199,13 +163,13 @@ def wrapped(text: str, columns: int) -> str:
     """Text broken into lines of so many visible characters; tags and entities count as what they show."""
     hidden: list[str] = []
 
-    def hide(match):  # each piece of markup becomes one private character while lines are counted
+    def hide(match):  # while lines are counted, each piece of markup is one private character; so is one of the text's
         hidden.append(match[0])
-        return chr(0xE000 + len(hidden) - 1)
+        return chr(0xF0000 + len(hidden) - 1)
 
-    short = re.sub(r"<sub>.*?</sub>|<[^<>]+>|&#?\w+;", hide, text)
+    short = re.sub(r"<sub>.*?</sub>|<[^<>]+>|&#?\w+;|[\U000F0000-\U0010FFFF]", hide, text)
     lines = [line for part in short.split("\n") for line in wrap(part, columns, break_on_hyphens=False) or [""]]
-    return re.sub("[\ue000-\uf8ff]", lambda m: hidden[ord(m[0]) - 0xE000], "<br>".join(lines))
+    return re.sub("[\U000f0000-\U0010ffff]", lambda m: hidden[ord(m[0]) - 0xF0000], "<br>".join(lines))
 
 
 def parameter_name(parameter: str) -> str:
@@ -215,7 +179,7 @@ def parameter_name(parameter: str) -> str:
 
 
 def number(value: float, digits: int = 3) -> str:
-    """A number in words: three digits, a true minus."""
+    """A number as text: three digits, a true minus."""
     text = f"{value:.{digits}g}"
     if "e" in text:
         mantissa, _, power = text.partition("e")

@@ -6,10 +6,10 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
-from lntutor.figures.canvas import Canvas, heatmap, scatter
-from lntutor.figures.checked import checked
-from lntutor.figures.parts import empty, finish, has, listed, log_axis, sentence
-from lntutor.figures.style import darker, for_words, in_order, number, placement_label, placement_style, safe, sizes
+from lntutor.figures.canvas import Canvas
+from lntutor.figures.drawing import cell_ticks, colour_bar, empty, finish, listed, log_axis, numbered_cells
+from lntutor.figures.style import INK, Sizes, darker, for_text, in_order, number, placement_label, placement_style, safe
+from lntutor.figures.tables import Table, has, seed_count
 
 CURVES = {"loss": "Loss (nats a word)", "lr": "Learning rate", "gradient": "Gradient norm"}
 POINTS = 250  # drawn of a curve at most
@@ -17,50 +17,56 @@ WINDOW = 21  # steps over which the loss is averaged, in runs that are several t
 TONES = (1.0, 0.6, 0.3)  # of the colour, for the runs of one placement in turn
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
 SYMBOLS = ("circle", "square", "diamond", "triangle-up", "star", "hexagon2", "triangle-down", "pentagon")
+Run = tuple[str, pd.DataFrame, dict]  # name, rows, style
 HEAT = [[0, "#08375F"], [0.25, "#2E7FB6"], [0.5, "#7DB2D8"], [0.75, "#C9DFF0"], [1, "#EDF4FA"]]
+HEAT_UP = [[1 - place, colour] for place, colour in HEAT[::-1]]
 
 
-@checked
 def training_curves(
-    table: pd.DataFrame, *, steps: int | None = None, note: str = "", lecture: bool | None = None
+    table: Table, *, steps: int | None = None, note: str = "", lecture: bool | None = None
 ) -> go.Figure:
-    """Loss, learning rate and gradient norm against the step, a name a run; columns that are missing are not drawn.
+    """Loss, learning rate and gradient norm against the step, one name per run; missing columns are not drawn.
 
     A run whose name, or whose column `placement`, is a placement's key has that placement's colour; further runs of
-    that placement have dashes and marks of their own. Rows of one run that differ in `seed` are a line each. Long
+    that placement have dashes and marks of their own. Rows of one run that differ in `seed` are one line each. Long
     curves are thinned to the least and greatest value of each stretch; a long loss is also averaged over 21 steps.
     The horizontal axis reaches to `steps`, where runs are under way.
     """
-    shown = [name for name in CURVES if has(table, "run", "step", name) and table[name].notna().any()]
-    if not shown:
+    curves = [name for name in CURVES if has(table, "run", "step", name) and table[name].notna().any()]
+    if not curves or table is None:
         return empty("There are no training steps to draw yet.", lecture, note)
-    runs, size = _runs(table), sizes(lecture)
-    reach, loss_axis = 1.02 * max(steps or 0, int(table["step"].max())), _loss_axis(runs)
-    heights = [3 if name == "loss" else 1.6 for name in shown]
-    fig = Canvas([""] * len(shown), lecture, rows=len(shown), gap=0.06, shared="x", heights=heights)
-    for row, name in enumerate(shown, 1):
-        for run, part, style in runs:
-            more = {"legendgroup": run, "name": placement_label(run)}
-            for seed, (uid, lines) in enumerate(_seeds(run, part)):
-                traces = _traces(name, uid, lines, style, size)
-                if name == "loss":
-                    traces += _divergence(uid, lines, style, size, loss_axis, reach)
-                for trace in traces:
-                    first = trace.pop("listed", False) and row == 1 and seed == 0
-                    fig.add_trace({**trace, **more, "showlegend": first}, row, 1)
-        fig.update_yaxes(title=CURVES[name].replace(" (", "<br>("), row=row, col=1)
-        if name == "gradient":
-            fig.update_yaxes(**log_axis(table[name], room=5), row=row, col=1)
-        else:
-            axis = loss_axis if name == "loss" else {"range": [0, 1.1 * float(table[name].max())]}
-            fig.update_yaxes(**axis, row=row, col=1)
-    fig.update_xaxes(title="Step" + (" (marks: validation)" if "val_loss" in table.columns else ""), row=len(shown))
+    reach = 1.02 * max(steps or 0, int(table["step"].max()))
+    runs = [(run, part.sort_values("step"), style) for run, part, style in styled_runs(table, "run")]
+    heights = [3 if name == "loss" else 1.6 for name in curves]
+    fig = Canvas(lecture, [""] * len(curves), rows=len(curves), gap=0.06, shared="x", heights=heights)
+    for row, name in enumerate(curves, 1):
+        axis = _axis(name, table, runs)
+        _draw_runs(fig, row, name, runs, axis, reach)
+        fig.update_yaxes(title=CURVES[name].replace(" (", "<br>("), row=row, **axis)
+    fig.update_xaxes(title="Step" + (" (marks: validation)" if "val_loss" in table.columns else ""), row=len(curves))
     fig.update_xaxes(range=[0, reach])
-    title, worth = _outcome(runs)
-    alt = sentence(
-        f"Line plots against the step, one above the other: {', '.join(CURVES[n] for n in shown)}", title, worth
-    )
-    return finish(fig, title, alt, lecture=lecture, note=note, height=300 + 110 * len(shown))
+    title, lost = _outcome(runs)
+    kind = f"Line plots against the step, one above the other: {', '.join(CURVES[n] for n in curves)}"
+    return finish(fig, title, kind, lost, note=note, height=300 + 110 * len(curves))
+
+
+def _axis(name: str, table: pd.DataFrame, runs: list[Run]) -> dict:
+    if name == "gradient":
+        return log_axis(table[name], room=5)
+    return _loss_axis(runs) if name == "loss" else {"range": [0, 1.1 * float(table[name].max())]}
+
+
+def _draw_runs(fig: Canvas, row: int, name: str, runs: list[Run], axis: dict, reach: float) -> None:
+    """One curve per run and seed; a run stands in the legend once."""
+    for run, part, style in runs:
+        more = {"legendgroup": run, "name": placement_label(run)}
+        for seed, (uid, lines) in enumerate(_seeds(run, part)):
+            traces = _traces(name, uid, lines, style, fig.size, seed_count(part))
+            if name == "loss":
+                traces += _divergence(uid, lines, style, fig.size, axis, reach)
+            for trace in traces:
+                first = trace.pop("listed", False) and row == 1 and seed == 0
+                fig.add_scatter(row, **trace, **more, showlegend=first)
 
 
 def thinned(steps: np.ndarray, values: np.ndarray, most: int = POINTS) -> tuple[list, list]:
@@ -84,64 +90,46 @@ def averaged(values: np.ndarray, window: int = WINDOW) -> np.ndarray:
     return np.where(finite, (sums[last] - sums[first]) / np.maximum(counts[last] - counts[first], 1), np.nan)
 
 
-def _traces(name: str, uid: str, part: pd.DataFrame, style: dict, size) -> list[dict]:
+def _traces(name: str, uid: str, part: pd.DataFrame, style: dict, size: Sizes, seeds: int) -> list[dict]:
     """One curve of one run: the values, and where it is a loss their average and the validation."""
     steps, values = part["step"].to_numpy(), part[name].to_numpy(float)
-    line = {"color": style["color"], "dash": style["dash"], "width": style["width"] * size.line}
+    line = {"color": style["color"], "dash": style["dash"], "width": size.line * (0.6 if seeds > 1 else 1)}
     hover = "step %{x}: %{y:.4g}<extra>%{fullData.name}</extra>"
     same = {"mode": "lines", "hovertemplate": hover}
     smooth = name == "loss" and len(values) > 3 * WINDOW
     x, y = thinned(steps, values)
+    curve = {"x": x, "y": y, "line": line, "uid": f"{name}/{uid}", **same}
     if not smooth:
-        traces = [scatter(x=x, y=y, line=line, uid=f"{name}/{uid}", listed=True, **same)]
+        traces: list[dict] = [{**curve, "listed": True}]
     else:
-        mean_x, mean_y = thinned(steps, averaged(values))
-        faint = {"color": style["color"], "width": size.thin}
-        traces = [
-            scatter(x=x, y=y, line=faint, opacity=0.3, uid=f"{name}/{uid}", **same),
-            scatter(x=mean_x, y=mean_y, line=line, uid=f"mean/{uid}", listed=True, **same),
-        ]
+        x, y = thinned(steps, averaged(values))
+        faint = {"line": {"color": style["color"], "width": size.thin}, "opacity": 0.3}
+        traces = [curve | faint, {"x": x, "y": y, "line": line, "uid": f"mean/{uid}", "listed": True, **same}]
     mark = {"size": size.marker, "color": style["color"], "line": {"width": 1, "color": "white"}}
-    checked = part[part["val_loss"].notna()] if name == "loss" and "val_loss" in part.columns else part[:0]
-    if len(checked):
-        traces.append(
-            scatter(
-                x=checked["step"].tolist(),
-                y=checked["val_loss"].tolist(),
-                mode="markers",
-                marker={**mark, "symbol": style["symbol"]},
-                uid=f"val_loss/{uid}",
-                hovertemplate=f"validation, {hover}",
-            )
-        )
+    validated = part[part["val_loss"].notna()] if name == "loss" and "val_loss" in part.columns else part[:0]
+    if len(validated):
+        at = {"x": validated["step"].tolist(), "y": validated["val_loss"].tolist(), "mode": "markers"}
+        look = {"marker": {**mark, "symbol": style["symbol"]}, "hovertemplate": f"validation, {hover}"}
+        traces.append({**at, **look, "uid": f"val_loss/{uid}"})
     return traces
 
 
-def _divergence(uid: str, part: pd.DataFrame, style: dict, size, axis: dict, reach: float) -> list[dict]:
+def _divergence(uid: str, part: pd.DataFrame, style: dict, size: Sizes, axis: dict, reach: float) -> list[dict]:
     """A cross and a word at the last finite loss of a run that diverged, within the axes."""
     finite = part[np.isfinite(part["loss"].astype(float))]
     if not _diverged(part) or not len(finite):
         return []
     step, loss = int(finite["step"].iloc[-1]), float(finite["loss"].iloc[-1])
-    mark = {"size": 1.4 * size.marker, "color": style["color"], "symbol": "x-thin", "line": {"width": 3}}
-    mark["line"]["color"] = style["color"]
-    return [
-        scatter(
-            x=[step],
-            y=[min(loss, axis["range"][1])],
-            mode="markers+text",
-            marker=mark,
-            text=["diverged"],
-            textposition="middle right" if step < reach / 2 else "middle left",
-            textfont={"color": for_words(style["color"])},
-            cliponaxis=False,
-            uid=f"diverged/{uid}",
-            hovertemplate=f"step {step}, the last finite loss: {loss:.4g}<extra>%{{fullData.name}}</extra>",
-        )
-    ]
+    line = {"width": 3, "color": style["color"]}
+    mark = {"size": 1.4 * size.marker, "color": style["color"], "symbol": "x-thin", "line": line}
+    at = {"x": [step], "y": [min(loss, axis["range"][1])], "mode": "markers+text", "cliponaxis": False}
+    side = "middle right" if step < reach / 2 else "middle left"
+    label = {"text": ["diverged"], "textposition": side, "textfont": {"color": for_text(style["color"])}}
+    hover = f"step {step}, the last finite loss: {loss:.4g}<extra>%{{fullData.name}}</extra>"
+    return [{**at, **label, "marker": mark, "uid": f"diverged/{uid}", "hovertemplate": hover}]
 
 
-def _loss_axis(runs: list) -> dict:
+def _loss_axis(runs: list[Run]) -> dict:
     """An axis that a loss which runs away does not stretch: at most half as high again as the highest start."""
     curves = [part["loss"].to_numpy(float) for _, part, _ in runs if "loss" in part.columns]
     curves = [curve[np.isfinite(curve)] for curve in curves if np.isfinite(curve).any()]
@@ -154,15 +142,14 @@ def _loss_axis(runs: list) -> dict:
     return {"range": [float(low - room), float(high + room)]}
 
 
-def _runs(table: pd.DataFrame) -> list[tuple[str, pd.DataFrame, dict]]:
+def styled_runs(table: pd.DataFrame, column: str) -> list[Run]:
     """(name, rows, style) of every run: placements in their order, and runs of one as they come in the table."""
-    parts = {str(run): part.sort_values("step") for run, part in table.groupby("run", sort=False)}
+    parts = {str(run): part for run, part in table.groupby(column, sort=False)}
     keys = {run: _placement(run, part) for run, part in parts.items()}
-    order = {key: i for i, key in enumerate(in_order(keys.values()))}
-    runs, seen = [], {}
-    for run in sorted(parts, key=lambda run: order[keys[run]]):  # sorting keeps the order of equals
+    order, runs, seen = in_order(keys.values()), [], {}
+    for run in sorted(parts, key=lambda run: order.index(keys[run])):  # sorting keeps the order of equals
         nth = seen[keys[run]] = seen.get(keys[run], -1) + 1
-        runs.append((run, parts[run], run_style(keys[run], nth) | {"width": 1 if _single(parts[run]) else 0.6}))
+        runs.append((run, parts[run], run_style(keys[run], nth)))
     return runs
 
 
@@ -171,13 +158,9 @@ def _placement(run: str, part: pd.DataFrame) -> str:
     return str(keys.pop()) if len(keys) == 1 else run
 
 
-def _single(part: pd.DataFrame) -> bool:
-    return "seed" not in part.columns or part["seed"].nunique() < 2
-
-
 def _seeds(run: str, part: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
     """(uid, rows) of every line of a run."""
-    if _single(part):
+    if seed_count(part) < 2:
         return [(run, part)]
     return [(f"{run}/{seed}", rows) for seed, rows in part.groupby("seed")]
 
@@ -186,14 +169,17 @@ def run_style(key: str, nth: int) -> dict[str, str]:
     """The placement's style for its first run; the next ones darker in turn, with another dash and mark."""
     style = placement_style(key)
     if nth:
-        dashes = [dash for dash in DASHES if dash != style["dash"]]
-        symbols = [symbol for symbol in SYMBOLS if symbol != style["symbol"]]
-        style = {
-            "color": darker(style["color"], TONES[nth % len(TONES)]),
-            "dash": dashes[(nth - 1) % len(dashes)],
-            "symbol": symbols[(nth - 1) % len(symbols)],
-        }
+        style["color"] = darker(style["color"], TONES[nth % len(TONES)])
+        for name, choices in (("dash", DASHES), ("symbol", SYMBOLS)):
+            others = [choice for choice in choices if choice != style[name]]
+            style[name] = others[(nth - 1) % len(others)]
     return style
+
+
+def step_style(nth: int, key: str | None = None) -> dict[str, str]:
+    """The style of a step of training: the placement's colour, later steps darker; without a placement, ink."""
+    colour = darker(placement_style(key)["color"], TONES[min(nth, 2)]) if key is not None else INK
+    return {"color": colour, "dash": DASHES[nth % len(DASHES)], "symbol": SYMBOLS[nth % len(SYMBOLS)]}
 
 
 def _diverged(part: pd.DataFrame) -> bool:
@@ -203,7 +189,7 @@ def _diverged(part: pd.DataFrame) -> bool:
     return "loss" in part.columns and len(part) > 0 and not np.isfinite(part["loss"].astype(float).iloc[-1])
 
 
-def _outcome(runs: list) -> tuple[str, str]:
+def _outcome(runs: list[Run]) -> tuple[str, str]:
     """The title, from the last validation or training loss of every run, and which runs diverged."""
     table = pd.concat([part for _, part, _ in runs])
     column = next((c for c in ("val_loss", "loss") if c in table.columns and table[c].notna().any()), None)
@@ -222,70 +208,39 @@ def _outcome(runs: list) -> tuple[str, str]:
     return f"After {int(table['step'].max())} steps, {'; '.join(parts)}", f"Diverged: {', '.join(lost)}" if lost else ""
 
 
-@checked
 def warmup_heatmap(
-    table: pd.DataFrame,
-    *,
-    what: str = "final loss",
-    lower_is_better: bool = True,
-    note: str = "",
-    lecture: bool | None = None,
+    table: Table, *, what: str = "final loss", lower_is_better: bool = True, note: str = "", lecture: bool | None = None
 ) -> go.Figure:
-    """One heat map a placement over learning rate and warm-up, one colour scale, the numbers in the cells."""
+    """One heat map per placement over learning rate and warm-up, one colour scale, the numbers in the cells."""
     if not has(table, "placement", "lr", "warmup", "value"):
         return empty("There are no runs to compare here.", lecture, note)
-    keys, size = in_order(table["placement"]), sizes(lecture)
-    fig = Canvas([placement_label(key) for key in keys], lecture, shared="y", gap=0.04)
-    rates, steps = sorted(set(table["lr"])), sorted(set(table["warmup"]))
+    keys, rates, steps = in_order(table["placement"]), sorted(set(table["lr"])), sorted(set(table["warmup"]))
+    fig = Canvas(lecture, [placement_label(key) for key in keys], shared="y", gap=0.04)
     for column, key in enumerate(keys, 1):
         grid = table[table["placement"] == key].pivot_table(index="lr", columns="warmup", values="value", dropna=False)
         grid = grid.reindex(index=rates, columns=steps).to_numpy(float)
-        fig.add_trace(
-            heatmap(
-                z=[[v if np.isfinite(v) else None for v in row] for row in grid],
-                coloraxis="coloraxis",
-                xgap=2,
-                ygap=2,
-                text=[[number(v, 2) if np.isfinite(v) else "–" for v in row] for row in grid],
-                texttemplate="%{text}",
-                textfont={"size": size.text},
-                uid=f"heat/{key}",
-                name=placement_label(key),
-                hovertemplate="%{z:.4g}<extra>%{fullData.name}</extra>",
-            ),
-            1,
-            column,
-        )
-    axis = {"showgrid": False, "ticks": "", "showline": False}
-    fig.update_xaxes(
-        title="Warm-up steps", tickvals=list(range(len(steps))), ticktext=[f"{s:g}" for s in steps], **axis
-    )
-    fig.update_yaxes(tickvals=list(range(len(rates))), ticktext=[f"{r:g}" for r in rates], **axis)
+        named = {"name": placement_label(key), "hovertemplate": "%{z:.4g}<extra>%{fullData.name}</extra>"}
+        fig.add_trace(numbered_cells(grid, fig.size.text, f"heat/{key}", **named), 1, column)
+    fig.update_xaxes(title="Warm-up steps", **cell_ticks([f"{s:g}" for s in steps]))
+    fig.update_yaxes(**cell_ticks([f"{r:g}" for r in rates]))
     fig.update_yaxes(title="Learning rate", col=1)
-    bar = {"title": {"text": safe(what), "side": "right"}, "thickness": 12, "outlinewidth": 0}
-    fig.layout["coloraxis"] = {"colorscale": HEAT if lower_is_better else HEAT_UP, "colorbar": bar}
-    title, words = _best(table, keys, what, lower_is_better)
-    alt = sentence(
-        f"Heat maps, one a placement, horizontal axis warm-up steps, vertical axis learning rate, numbers {what}, mean "
-        "over seeds",
-        title,
-        words,
-    )
-    return finish(fig, title, alt, lecture=lecture, note=note, height=170 + 48 * max(len(rates), 4))
-
-
-HEAT_UP = [[1 - place, colour] for place, colour in HEAT[::-1]]
+    fig.layout["coloraxis"] = {"colorscale": HEAT if lower_is_better else HEAT_UP, "colorbar": colour_bar(what)}
+    title, best = _best(table, keys, what, lower_is_better)
+    axes = "horizontal axis warm-up steps, vertical axis learning rate"
+    kind = f"Heat maps, one per placement, {axes}, numbers {what}, mean over seeds"
+    return finish(fig, title, kind, best, note=note, height=170 + 48 * max(len(rates), 4))
 
 
 def _best(table: pd.DataFrame, keys: list[str], what: str, lower: bool) -> tuple[str, str]:
-    best, words = [], []
+    best, places = [], []
     for key in keys:
         means = table[table["placement"] == key].groupby(["lr", "warmup"])["value"].mean()
         means = means[np.isfinite(means)]
         if len(means):
-            (lr, warmup), value = (means.idxmin(), means.min()) if lower else (means.idxmax(), means.max())
+            place = int(means.argmin() if lower else means.argmax())
+            (lr, warmup), value = means.index[place], means.iloc[place]
             best.append((placement_label(key), float(value)))
-            words.append(f"{placement_label(key)}: {number(value)} at rate {number(lr)} and warm-up {warmup:g}")
+            places.append(f"{placement_label(key)}: {number(value)} at rate {number(lr)} and warm-up {warmup:g}")
     if not best:
         return f"No {safe(what)} is finite", ""
-    return f"{'Lowest' if lower else 'Highest'} {safe(what)}: {listed(best, number)}", "; ".join(words)
+    return f"{'Lowest' if lower else 'Highest'} {safe(what)}: {listed(best, number)}", "; ".join(places)

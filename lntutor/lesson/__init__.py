@@ -1,26 +1,29 @@
 """The lesson kit: predict before you look, have your code checked, and answer questions that teach.
 
-Nothing here is graded. Guesses and answers are notes of the reader (`lntutor.notes`), kept in the kernel and in one
-small file, which `forget()` deletes.
+Nothing here is graded. Guesses and answers are notes of the reader (`lntutor.lesson.notes`), kept in the kernel and in
+one small file, which `forget()` deletes.
 """
 
-from lntutor.exercises import Exercise, Mistake, check
-from lntutor.lecturing import lecture
-from lntutor.lesson.page import forget, reveal_all
-from lntutor.lesson.predict import Predict
-from lntutor.lesson.quiz import Quiz, inventory, readiness
-from lntutor.notes import guess_of
+from lntutor import lazy
 
-__all__ = [
-    "Exercise",
-    "Mistake",
-    "Predict",
-    "Quiz",
-    "check",
-    "forget",
-    "guess_of",
-    "inventory",
-    "lecture",
-    "readiness",
-    "reveal_all",
-]
+_HOMES = {
+    "Exercise": "lesson.exercises",
+    "Mistake": "lesson.exercises",
+    "Predict": "lesson.predict",
+    "Quiz": "lesson.quiz",
+    "check": "lesson.exercises",
+    "forget": "lesson.question",
+    "guess_of": "lesson.notes",
+    "how_far": "lesson.exercises.gradients",
+    "inventory": "lesson.quiz",
+    "judge": "lesson.exercises.after",
+    "last_output": "lesson.exercises.criticisms",
+    "lecture": "page.lecture_mode",
+    "readiness": "lesson.quiz",
+    "record": "lesson.claims",
+    "reveal_all": "lesson.question",
+    "show_ledger": "lesson.claims",
+    "w2_gradient": "lesson.exercises.criticisms",
+    "whole_ledger": "lesson.claims",
+}
+__getattr__, __dir__, __all__ = lazy(__name__, _HOMES)

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from html import escape
 from math import isfinite
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from lntutor.config import instance, several, shown
-from lntutor.notes import NOTES
+from lntutor.lesson.notes import NOTES
+from lntutor.model.checks import as_tuple, check_type, short_repr
 
 VERDICTS = ("holds", "holds at this size", "does not hold here", "open", "out of reach")  # the last: on a CPU
 PLURAL = {"holds": "hold", "holds at this size": "hold at this size", "does not hold here": "do not hold here"}
@@ -31,13 +32,13 @@ STORED = ["key", "notebook", "source", "where", "claim", "measured", "spread", "
 
 @dataclass(frozen=True)
 class Claim:
-    """Something that somebody says, and where."""
+    """A statement of a paper or a talk, and where it stands."""
 
-    key: str  # short and stable: notebooks record their measurements under it
+    key: str  # stable: notebooks record their measurements under it
     source: str
     where: str
     words: str
-    notebook: str  # two digits: the one that measures it
+    notebook: str  # two digits: the notebook that measures it
 
 
 VASWANI, PAPER, TALK = "Vaswani et al. 2017", "Xiong et al. 2020", "Zhang & Mackey 2022"
@@ -216,35 +217,37 @@ def record(
     if not isinstance(key, str) or key not in CLAIMS:
         near = get_close_matches(str(key), CLAIMS, 3, 0.4) or list(CLAIMS)[:3]
         raise ValueError(
-            f"There is no claim {shown(key)}. Near it are {', '.join(near)}; all of them are in lntutor.claims.CLAIMS."
+            f"There is no claim {short_repr(key)}. Near it are {', '.join(near)}; see lntutor.lesson.claims.CLAIMS."
         )
     if not isinstance(verdict, str) or verdict not in VERDICTS:
-        raise ValueError(f"The verdict on {key} must be one of {', '.join(map(repr, VERDICTS))}, got {shown(verdict)}.")
+        allowed = ", ".join(map(repr, VERDICTS))
+        raise ValueError(f"The verdict on {key} must be one of {allowed}, got {short_repr(verdict)}.")
     if verdict == "out of reach" and not isinstance(measured, str):
-        raise ValueError(f"{key} is out of reach: say in words what measuring it would need, got {shown(measured)}.")
-    instance("size", size, str)
-    tables = several("tables", tables, "('warmup', 'figure2_multi30k')")
-    words, computed = _in_words(key, measured)
-    entry = {
+        advice = "say in words what measuring it would need"
+        raise ValueError(f"{key} is out of reach: {advice}, got {short_repr(measured)}.")
+    check_type("size", size, str)
+    tables = as_tuple("tables", tables, "('warmup', 'figure2_multi30k')")
+    words, computed = _as_text(key, measured)
+    entry: dict[str, Any] = {
         "measured": f"{words} ({size})" if size else words,
-        "spread": computed if spread is None else f"± {_number(spread)}" if _is_number(spread) else str(spread),
+        "spread": computed if spread is None else f"± {_number(spread)}" if is_number(spread) else str(spread),
         "verdict": verdict,
     }
     if guess is not None:
-        entry["guess"] = _number(guess) if _is_number(guess) else str(guess)
+        entry["guess"] = _number(guess) if is_number(guess) else str(guess)
     if tables:
         entry["tables"] = _files(key, tables)
     NOTES.put("records", key, entry)
 
 
 def _files(key: str, tables: Iterable[str]) -> list[str]:
-    """Names of stored tables as those of their files, with the text: "warmup" is "warmup_captions"."""
-    from lntutor import results  # only now: it needs torch, which the ledger does without
+    """Names of tables → names of their files, which name the corpus too: "warmup" is "warmup_captions"."""
+    from lntutor.experiments import stored as results  # imported here: it needs torch, which the ledger does without
 
     stored = results.stems()
     files = []
     for name in tables:
-        file = next((stem for stem in (name, f"{name}_{results.CORPORA[0]}") if stem in stored), None)
+        file = next((stem for stem in (name, f"{name}_{results.STORED_CORPORA[0]}") if stem in stored), None)
         if file is None:
             near = get_close_matches(str(name), stored, 3, 0.4) or stored
             raise ValueError(f"data/results has no table {name!r} for {key} to rest on. Near it are {', '.join(near)}.")
@@ -252,8 +255,8 @@ def _files(key: str, tables: Iterable[str]) -> list[str]:
     return files
 
 
-def _in_words(key: str, measured) -> tuple[str, str]:
-    """A measurement and its spread over seeds, in words."""
+def _as_text(key: str, measured) -> tuple[str, str]:
+    """A measurement and its spread over seeds, as text."""
     if isinstance(measured, str):
         if not measured.strip():
             raise ValueError(f"What was measured for {key} is empty; give words, a number or an array over seeds.")
@@ -261,19 +264,18 @@ def _in_words(key: str, measured) -> tuple[str, str]:
     try:
         values = np.asarray(measured, float).ravel()
     except (TypeError, ValueError, OverflowError):
-        raise ValueError(
-            f"What was measured for {key} must be words, a number or an array over seeds, "
-            f"got {type(measured).__name__}."
-        ) from None
+        allowed, kind = "words, a number or an array over seeds", type(measured).__name__
+        raise ValueError(f"What was measured for {key} must be {allowed}, got {kind}.") from None
     if not values.size or not np.isfinite(values).all():
-        said = f"What was measured for {key} must be finite numbers, got {shown(measured)}"
-        raise ValueError(f"{said}; else say it in words.")
+        message = f"What was measured for {key} must be finite numbers, got {short_repr(measured)}"
+        raise ValueError(f"{message}; otherwise give words.")
     if values.size == 1:
         return _number(values[0]), ""
     return _number(values.mean()), f"± {_number(values.std(ddof=1))} over {values.size} seeds"
 
 
-def _is_number(value) -> bool:
+def is_number(value: Any) -> bool:
+    """Whether this is a finite number, and not True or False."""
     try:
         return isinstance(value, (int, float, np.number)) and not isinstance(value, bool) and isfinite(value)
     except OverflowError:  # an int that no float holds
@@ -288,7 +290,7 @@ def _number(value) -> str:
 
 
 def ledger(notebook: str | int | None = None) -> pd.DataFrame:
-    """One row a claim, by key: claim, source, your guess, measured, spread, verdict; of one notebook or of all."""
+    """One row per claim, by key: claim, source, your guess, measured, spread, verdict; of one notebook or of all."""
     number = _notebook(notebook)
     records, guesses = NOTES.everywhere("records"), NOTES.everywhere("guesses")
     claims = [claim for claim in CLAIMS.values() if number in (None, claim.notebook)]
@@ -310,13 +312,13 @@ def _notebook(notebook: str | int | None) -> str | None:
     number = f"{notebook:02d}" if isinstance(notebook, int) else str(notebook)[:2]
     known = sorted({claim.notebook for claim in CLAIMS.values()})
     if number not in known:
-        raise ValueError(f"Notebooks with claims are {', '.join(known)}; got {shown(notebook)}.")
+        raise ValueError(f"Notebooks with claims are {', '.join(known)}; got {short_repr(notebook)}.")
     return number
 
 
 def stored() -> pd.DataFrame:
-    """What `python -m lntutor claims` stored, one row a claim, by key: STORED; `attrs` has the lines at its head."""
-    from lntutor import results
+    """What `python -m lntutor claims` stored: one row per claim, columns STORED; `attrs` has the lines at its head."""
+    from lntutor.experiments import stored as results
 
     path, again = results.FOLDER / FILE, "`python -m lntutor claims` runs the lessons and writes it, in ten minutes"
     if not path.is_file():
@@ -324,7 +326,7 @@ def stored() -> pd.DataFrame:
     try:
         table = results.load(path, dtype=str, keep_default_na=False)
         return table[STORED].set_index("key")
-    except (ValueError, KeyError):  # half a merge, say
+    except (ValueError, KeyError):  # such as a half-done merge
         raise ValueError(f"data/results/{FILE} is not a table with the columns {', '.join(STORED)}: {again}.") from None
 
 
@@ -343,7 +345,7 @@ class Ledger:
             yield from [title] if title else []
             for _, row in part.iterrows():
                 yield f"{row['claim']} [{row['source']}]"
-                yield "    " + "; ".join(f"{name}: {row[name]}" for name in part.columns[2:] if row[name])
+                yield "    " + "; ".join(f"{name}: {row[name]}" for name in part.columns[2:] if str(row[name]))
 
     def _parts(self) -> list[tuple[str, pd.DataFrame]]:
         """The rows of each notebook under its number; of one notebook alone, without."""
@@ -377,7 +379,7 @@ def _body(title: str, part: pd.DataFrame) -> str:
 def show_ledger(notebook: str | int | None = None) -> Ledger:
     """The ledger of one notebook, or of all, to end a cell with."""
     table = ledger(notebook)
-    filled = int((table["verdict"] != NOT_YET).sum())
+    filled = sum(verdict != NOT_YET for verdict in table["verdict"])
     which = "of all notebooks" if notebook is None else f"of notebook {_notebook(notebook)}"
     caption = " ".join([f"Claims {which}: {filled} of {len(table)} measured.", NOTES.warning()]).strip()
     return Ledger(table, caption)
@@ -401,14 +403,15 @@ def stored_ledger() -> Ledger:
     """Every claim with what is stored of it and the command that measures it again: the ledger without a reader."""
     kept = stored().reindex(list(CLAIMS))
     source = [f"{claim.source}, {claim.where}" for claim in CLAIMS.values()]
-    told = kept[["measured", "spread", "verdict", "command"]].fillna("")
-    told.insert(0, "source", source)
-    told.insert(0, "claim", [claim.words for claim in CLAIMS.values()])
-    return Ledger(told, _counted(kept["verdict"].fillna(NOT_YET)))
+    table = kept.reindex(columns=["measured", "spread", "verdict", "command"]).fillna("")
+    table.insert(0, "source", source)
+    table.insert(0, "claim", [claim.words for claim in CLAIMS.values()])
+    return Ledger(table, _counted(kept["verdict"].fillna(NOT_YET)))
 
 
-def _counted(verdicts: pd.Series) -> str:
+def _counted(verdicts: Iterable[str]) -> str:
     """How many claims hold, and how many do not, in a sentence."""
-    counts = {verdict: int((verdicts == verdict).sum()) for verdict in (*VERDICTS, NOT_YET)}
+    found = list(verdicts)
+    counts = {verdict: found.count(verdict) for verdict in (*VERDICTS, NOT_YET)}
     words = [f"{n} {verdict if n == 1 else PLURAL.get(verdict, verdict)}" for verdict, n in counts.items() if n]
-    return f"{len(verdicts)} claims: {', '.join(words)}."
+    return f"{len(found)} claims: {', '.join(words)}."

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from html import escape
-from math import ceil, isfinite, log10
+from math import ceil, log10
 from typing import Any
 
 import ipywidgets as w
-import numpy as np
 import plotly.graph_objects as go
 
-from lntutor.config import flag, instance, several, shown
-from lntutor.figures.lesson import guess_on_curve, guess_on_line, votes
+from lntutor.figures import guess_on_curve, guess_on_line, votes
 from lntutor.figures.style import number
-from lntutor.lesson.page import prose, radio
+from lntutor.lesson.claims import is_number
+from lntutor.lesson.question import prose, radio
+from lntutor.model.checks import as_tuple, check_flag, check_type, short_repr
 
 MOST_PLACES = 16  # of a curve, each a slider
 
@@ -23,51 +23,51 @@ class Choices:
     """One of several sentences."""
 
     def __init__(self, choices: Sequence[str]):
-        self.choices = [str(choice) for choice in several("choices", choices, "['rises', 'falls']")]
+        self.choices = [str(choice) for choice in as_tuple("choices", choices, "['rises', 'falls']")]
         if len(self.choices) < 2 or len(set(self.choices)) < len(self.choices):
-            raise ValueError(f"choices must be two or more different sentences, got {shown(choices)}")
-        self.control: w.Widget = radio(self.choices, "Your guess")
+            raise ValueError(f"choices must be two or more different sentences, got {short_repr(choices)}")
+        self.control: Any = radio(self.choices, "Your guess")
 
     def read(self, before: Any) -> Any:
-        """The guess as it stands on the page, to be stored."""
+        """The guess on the page, to be stored."""
         if self.control.value is None:
             raise ValueError("Pick an answer first, or press Skip.")
         return self.control.value
 
     def takes(self, guess: Any) -> bool:
-        """Whether a stored guess belongs to this question: its cell may have been edited since."""
+        """Whether a stored guess fits this question, whose cell may have been edited since."""
         return guess in self.choices
 
     def complete(self, guess: Any) -> bool:
-        """Whether this is enough to show the measurement."""
+        """Whether the measurement may be shown now."""
         return True
 
     def button(self, guess: Any) -> str:
-        """What the next press of the button does."""
+        """The caption of the button."""
         return "Store my guess"
 
     def after(self, guess: Any) -> str:
-        """What to do next, after a guess that is not complete."""
+        """What to do next, after an incomplete guess."""
         return ""
 
     def words(self, guess: Any) -> str:
-        """The guess, for a sentence and for the ledger."""
+        """The guess as text, for a sentence and for the ledger."""
         return str(guess)
 
     def reset(self) -> None:
-        """The control as at the start."""
+        """Set the control back to its start."""
         self.control.index = None
 
     def measured(self, result: Any) -> Any:
-        """A measurement as this kind compares it, or None where it is something else."""
+        """The measurement in the form of a guess; None if the result is something else."""
         return result if isinstance(result, str) and result in self.choices else None
 
     def allowed(self) -> str:
-        """What a measurement may be, for an error."""
+        """What a measurement may be, for an error message."""
         return "one of the choices: " + "; ".join(map(repr, self.choices))
 
     def static(self) -> str:
-        """What there is to choose from, in HTML for a page without a kernel."""
+        """The choices in HTML, for a page without a kernel."""
         return "<ul>" + "".join(f"<li>{escape(choice)}</li>" for choice in self.choices) + "</ul>"
 
     def together(self, guess: Any, measured: Any) -> Iterator[Any]:
@@ -133,13 +133,13 @@ class Value(Choices):
     """A number on a slider."""
 
     def __init__(self, bounds: Sequence[float], log: bool, unit: str):
-        bounds = several("value", bounds, "(0, 10)")
+        bounds = as_tuple("value", bounds, "(0, 10)")
         self.low, self.high, self.log, self.unit = *_ends("value", bounds[:2], log), log, unit
         if len(bounds) not in (2, 3):
-            raise ValueError(f"value must be (low, high) or (low, high, step), got {shown(bounds)}")
+            raise ValueError(f"value must be (low, high) or (low, high, step), got {short_repr(bounds)}")
         step = bounds[2] if len(bounds) == 3 else None
-        if step is not None and not (_is_number(step) and step > 0):
-            raise ValueError(f"the step of value must be a number above 0, got {shown(step)}")
+        if step is not None and not (is_number(step) and step > 0):
+            raise ValueError(f"the step of value must be a number above 0, got {short_repr(step)}")
         self.control = w.HBox([slider := _slider(self.low, self.high, step, log), prose(escape(unit))])
         slider.description, slider.layout.width = "Your guess", "min(420px, 98%)"
         self.sliders = [slider]
@@ -149,7 +149,7 @@ class Value(Choices):
         return float(self.sliders[0].value)
 
     def takes(self, guess: Any) -> bool:
-        return _is_number(guess)
+        return is_number(guess)
 
     def static(self) -> str:
         return f"<p>A number from {self._between()}.</p>"
@@ -165,7 +165,7 @@ class Value(Choices):
 
     def measured(self, result: Any) -> Any:
         result = result.item() if getattr(result, "shape", None) == () else result
-        return float(result) if _is_number(result) else None
+        return float(result) if is_number(result) else None
 
     def allowed(self) -> str:
         return "a finite number"
@@ -177,14 +177,14 @@ class Value(Choices):
 
 
 class Curve(Value):
-    """A number at each of several places: a row of upright sliders, which looks like the curve."""
+    """A number at each of several places, as a row of vertical sliders."""
 
     def __init__(self, curve: Sequence[Any], log: bool, unit: str):
         try:
             places, low, high = curve
             self.places = list(places)
         except (TypeError, ValueError):
-            raise ValueError(f"curve must be (x_values, low, high), got {shown(curve)}") from None
+            raise ValueError(f"curve must be (x_values, low, high), got {short_repr(curve)}") from None
         if not 2 <= len(self.places) <= MOST_PLACES:
             raise ValueError(f"curve must have 2 to {MOST_PLACES} x values, got {len(self.places)}")
         self.low, self.high, self.log, self.unit = *_ends("curve", (low, high), log), log, unit
@@ -199,7 +199,7 @@ class Curve(Value):
         return [float(slider.value) for slider in self.sliders]
 
     def takes(self, guess: Any) -> bool:
-        return isinstance(guess, list) and len(guess) == len(self.places) and all(map(_is_number, guess))
+        return isinstance(guess, list) and len(guess) == len(self.places) and all(map(is_number, guess))
 
     def static(self) -> str:
         return f"<p>A number from {self._between()} at each of {escape(', '.join(map(str, self.places)))}.</p>"
@@ -217,7 +217,7 @@ class Curve(Value):
         if len(result) != len(self.places):
             return None
         values = [v.item() if getattr(v, "shape", None) == () else v for v in result]
-        return [float(v) for v in values] if all(map(_is_number, values)) else None
+        return [float(v) for v in values] if all(map(is_number, values)) else None
 
     def allowed(self) -> str:
         return f"{len(self.places)} finite numbers, one for each x value"
@@ -230,14 +230,14 @@ class Curve(Value):
 
 def _ends(name: str, bounds: Sequence[float], log: bool) -> tuple[float, float]:
     """Two ends of a slider, or a ValueError."""
-    if len(bounds) != 2 or not all(map(_is_number, bounds)) or not bounds[0] < bounds[1]:
-        raise ValueError(f"{name} must have finite ends with low < high, got {shown(tuple(bounds))}")
+    if len(bounds) != 2 or not all(map(is_number, bounds)) or not bounds[0] < bounds[1]:
+        raise ValueError(f"{name} must have finite ends with low < high, got {short_repr(tuple(bounds))}")
     if log and bounds[0] <= 0:
         raise ValueError(f"{name} must have low > 0 where log=True, got {bounds[0]!r}")
     return float(bounds[0]), float(bounds[1])
 
 
-def _slider(low: float, high: float, step: float | None, log: bool) -> w.Widget:
+def _slider(low: float, high: float, step: float | None, log: bool) -> w.FloatSlider | w.FloatLogSlider:
     """A slider that starts in the middle."""
     if log:
         a, b = log10(low), log10(high)
@@ -247,15 +247,8 @@ def _slider(low: float, high: float, step: float | None, log: bool) -> w.Widget:
     return w.FloatSlider((low + high) / 2, min=low, max=high, step=step, readout_format=f".{decimals}f")
 
 
-def _is_number(value: Any) -> bool:
-    try:
-        return isinstance(value, (int, float, np.number)) and not isinstance(value, bool) and isfinite(value)
-    except OverflowError:  # an int that no float holds
-        return False
-
-
 def _sentence(guess: str | None, measured: str | None) -> str:
-    """ "You guessed …; measured: …", or what of it is known."""
+    """ "You guessed …; measured: …", or the part that is known."""
     if guess is None:
         return "" if measured is None else f"<p>Measured: <b>{escape(measured)}</b>.</p>"
     after = ". Compare it with what is shown." if measured is None else f"; measured: <b>{escape(measured)}</b>."
@@ -264,9 +257,9 @@ def _sentence(guess: str | None, measured: str | None) -> str:
 
 def kind_of(choices, value, curve, log: bool, unit: str, class_mode: bool) -> Choices:
     """The kind of question that the arguments ask for."""
-    flag("log", log)
-    flag("class_mode", class_mode)
-    instance("unit", unit, str)
+    check_flag("log", log)
+    check_flag("class_mode", class_mode)
+    check_type("unit", unit, str)
     given = [name for name, part in {"choices": choices, "value": value, "curve": curve}.items() if part is not None]
     if len(given) != 1:
         raise ValueError(f"give one of choices, value and curve; got {' and '.join(given) or 'none'}")

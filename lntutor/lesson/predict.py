@@ -9,18 +9,18 @@ from typing import Any
 
 import ipywidgets as w
 
-from lntutor.config import instance, shown
 from lntutor.lesson.guesses import kind_of
-from lntutor.lesson.page import CSS, Page, as_html, as_widget, button, prose, revealing, show
-from lntutor.notes import NOTES
-from lntutor.reach import reach
+from lntutor.lesson.notes import NOTES
+from lntutor.lesson.question import CSS, Question, as_html, as_widget, button, prose, revealing, show
+from lntutor.model.checks import check_type, short_repr
+from lntutor.page.accessibility import Accessibility
 
 FOLD = "Guess first, then open this"
 STRICT = "LNTUTOR_STRICT"  # set in tests: an error in a measurement is raised again
 
 
-class Predict(Page):
-    """A question whose answer stays covered until a guess is stored; then guess and measurement stand together.
+class Predict(Question):
+    """A question whose answer stays covered until a guess is stored; then both are shown together.
 
     The guess is one of `choices`, a `value` in (low, high[, step]) or a `curve` over (x_values, low, high). `reveal`
     is called without arguments, and not before the guess: it returns what was covered (a figure, a number, a list of
@@ -45,15 +45,15 @@ class Predict(Page):
         if not callable(reveal):
             raise ValueError(
                 "reveal must be a function without arguments, so that nothing runs before the guess; "
-                f"got {shown(reveal)}"
+                f"got {short_repr(reveal)}"
             )
-        instance("question", question, str)
-        instance("because", because, str)
+        check_type("question", question, str)
+        check_type("because", because, str)
         self._kind = kind_of(choices, value, curve, log, unit, class_mode)
         super().__init__(name)
         self.question, self.because, self._reveal = question, because, reveal
         self.error: Exception | None = None
-        self._result: tuple[Any, Any] | None = None  # what was covered, and what was measured
+        self._result: tuple[Any, Any] | None = None  # what to show, and what was measured
         self.control = self._kind.control
         self.buttons = {
             "store": button("Store my guess", "Keep the guess and show the measurement", self.store),
@@ -64,7 +64,7 @@ class Predict(Page):
         self._shown = w.VBox()
         row = w.HBox(list(self.buttons.values()), layout=w.Layout(flex_flow="row wrap"))
         asked = prose(f"{CSS}<p><b>Predict.</b> {question}</p>")
-        self.children = [asked, self._asked, row, self.status, self._shown, *reach()]
+        self.children = [asked, self._asked, row, self.status, self._shown, Accessibility()]
         self.refresh()
 
     @property
@@ -80,20 +80,20 @@ class Predict(Page):
         return revealing() or skipped or (self.guess is not None and self._kind.complete(self.guess))
 
     def store(self) -> None:
-        """Keep the guess on the page, and show the measurement."""
+        """Store the guess, and show the measurement."""
         with self._lock:
             if self.revealed:  # a second click on its way
                 return
             try:
                 guess = self._kind.read(self.guess)
             except ValueError as missing:
-                self._say(str(missing))
+                self._show_status(str(missing))
                 return
             NOTES.put("guesses", self.name, {"guess": guess, "words": self._kind.words(guess)})
             self.refresh()
 
     def skip(self) -> None:
-        """Show the measurement without a guess; one from an earlier session stays in the notes."""
+        """Show the measurement without a guess; the guess of an earlier session stays in the notes."""
         with self._lock:
             kept = {"guess": self.guess} if self.guess is not None else {}
             NOTES.put("guesses", self.name, {**kept, "skipped": True}, keep=False)
@@ -107,7 +107,7 @@ class Predict(Page):
             self.refresh()
 
     def refresh(self) -> None:
-        """Cover or show, as the notes and the switch say."""
+        """Cover or show the measurement, as the notes and the switch ask for."""
         with self._lock:
             revealed = self.revealed
             show(self._asked, not revealed)
@@ -116,10 +116,10 @@ class Predict(Page):
             self.buttons["store"].description = self._kind.button(self.guess)
             if not revealed:
                 self._shown.children = ()
-                self._say(self._kind.after(self.guess) if self.guess is not None else "")
+                self._show_status(self._kind.after(self.guess) if self.guess is not None else "")
             elif self._measure():
                 self._shown.children = [as_widget(piece) for piece in self._pieces()]
-                self._say("")
+                self._show_status("")
 
     def static(self) -> str:
         parts = [f"<p><b>Predict.</b> {self.question}</p>"]
@@ -132,8 +132,8 @@ class Predict(Page):
         return f'<div class="lntutor-ask">{"".join(parts)}</div>'
 
     def _pieces(self) -> Iterator[Any]:
-        """All that is shown after the guess, in order."""
-        thing, measured = self._result
+        """Everything shown after the guess, in order."""
+        thing, measured = self._result or (None, None)
         yield from self._kind.together(self.guess, measured)
         if thing is not None:
             yield thing
@@ -141,22 +141,24 @@ class Predict(Page):
             yield f"<details><summary>Why</summary><p>{self.because}</p></details>"
 
     def _measure(self) -> bool:
-        """Run what was covered, once; an error becomes a sentence."""
+        """Run `reveal` once; an error is shown in the status line."""
         if self._result is not None:
             return True
-        self._say("Measuring …")
+        self._show_status("Measuring …")
         try:
             self._result, self.error = self._sorted(self._reveal()), None
-        except Exception as error:  # the edge: nothing may vanish in a log that nobody reads
+        except Exception as error:  # shown to the reader: nobody reads the log
             self.error = error
-            said = escape(f"{type(error).__name__}: {error}")
-            self._say(f'<span class="trouble">The measurement did not run ({said}). Your guess is kept.</span>')
+            message = escape(f"{type(error).__name__}: {error}")
+            self._show_status(
+                f'<span class="trouble">The measurement did not run ({message}). Your guess is kept.</span>'
+            )
             if os.environ.get(STRICT):
                 raise
         return self._result is not None
 
     def _sorted(self, result: Any) -> tuple[Any, Any]:
-        """What `reveal` returned, as (what to show, what was measured)."""
+        """The result of `reveal`, as (what to show, what was measured)."""
         measured = self._kind.measured(result)
         if measured is not None:
             return None, measured

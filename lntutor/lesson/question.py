@@ -1,4 +1,4 @@
-"""What the questions of a lesson share: the switch that uncovers everything, and a widget with a twin in HTML."""
+"""What the questions of a lesson share: a widget with a twin in HTML, and the switch that uncovers all answers."""
 
 from __future__ import annotations
 
@@ -11,10 +11,12 @@ from typing import Any
 import ipywidgets as w
 import plotly.graph_objects as go
 
-from lntutor import lecturing, live
-from lntutor.config import flag, shown
-from lntutor.lecturing import follow, mark
-from lntutor.notes import NOTES
+from lntutor.figures.lecture_type import switched_on
+from lntutor.lesson.notes import NOTES
+from lntutor.model.checks import check_flag, short_repr
+from lntutor.page import live
+from lntutor.page.lecture_mode import CSS as LECTURE_CSS
+from lntutor.page.lecture_mode import follow, mark
 
 REVEAL = "LNTUTOR_REVEAL"  # set to 1 for lectures, static pages and tests: nothing is covered
 STYLE = """
@@ -34,56 +36,56 @@ STYLE = """
   position: absolute; left: 4px; top: 5px; width: 13px; height: 13px; margin: 0; float: none; }
 .lntutor-ask .trouble { color: #a30000; }
 """
-CSS = f"<style>{STYLE}{lecturing.CSS}</style>"
+CSS = f"<style>{STYLE}{LECTURE_CSS}</style>"
 
 _switch = threading.Event()
-_ON_PAGE: dict[str, weakref.ref[Page]] = {}  # the latest widget of each name
+_ON_PAGE: dict[str, weakref.ref[Question]] = {}  # name → its latest widget
 
 
 def revealing() -> bool:
-    """Whether everything is shown at once, by the switch or by the environment."""
-    return _switch.is_set() or lecturing.switched_on(REVEAL)
+    """Whether all answers are shown, by the switch or by the environment."""
+    return _switch.is_set() or switched_on(REVEAL)
 
 
 def reveal_all(on: bool = True) -> None:
-    """Show everything that is covered, on this page and from now on; `False` covers what has no guess yet."""
-    (_switch.set if flag("on", on) else _switch.clear)()
+    """Show all covered answers, now and from now on; `False` covers those without a guess again."""
+    (_switch.set if check_flag("on", on) else _switch.clear)()
     _refresh_all()
 
 
 def forget() -> None:
-    """Delete all guesses, votes, answers and measurements, of this session and of earlier ones."""
+    """Delete all guesses, votes, answers and measurements, of this and of earlier sessions."""
     NOTES.forget()
     _refresh_all()
 
 
 def _refresh_all() -> None:
-    for page in [reference() for reference in _ON_PAGE.values()]:
-        if page is not None:
-            page.refresh()
+    for question in [reference() for reference in _ON_PAGE.values()]:
+        if question is not None:
+            question.refresh()
 
 
 # What is on the page -------------------------------------------------------------------------------------------
 
 
-class Page(w.VBox):
-    """A widget that also has a twin in HTML, for pages without a kernel."""
+class Question(w.VBox):
+    """A question as a widget, with a twin in HTML for pages without a kernel."""
 
     name: str
 
     def __init__(self, name: str):
         if not isinstance(name, str) or not name.strip():
-            raise ValueError(f"name must be a word under which the answer is kept, got {shown(name)}")
+            raise ValueError(f"name must be a word under which the answer is kept, got {short_repr(name)}")
         super().__init__()
         self.name = name
         self.add_class("lntutor-ask")
         self.status, self._trouble = prose(), ""
-        self._lock = threading.RLock()  # buttons answer in a thread of their own
+        self._lock = threading.RLock()  # buttons answer in their own thread
         _ON_PAGE[name] = weakref.ref(self)
         follow(self)
 
     def refresh(self) -> None:
-        """Show what the notes and the switch say."""
+        """Show what the notes and the switch ask for."""
         raise NotImplementedError
 
     def lecture_changed(self, on: bool) -> None:
@@ -95,44 +97,44 @@ class Page(w.VBox):
         """What is on the page now, as HTML that needs no kernel."""
         raise NotImplementedError
 
-    def _repr_mimebundle_(self, **options) -> dict[str, Any]:
+    def _repr_mimebundle_(self, **options) -> Any:
         return live.with_twin(super()._repr_mimebundle_(**options), self.static())
 
-    def _say(self, words: str) -> None:
-        """A line under the buttons, with what is the matter with the notes' file, if anything."""
+    def _show_status(self, text: str) -> None:
+        """Show a line under the buttons, with the trouble with the notes' file, if any."""
         self._trouble = escape(NOTES.warning()) or self._trouble
-        said = " ".join(part for part in (words, self._trouble) if part)
-        self.status.value = f'<span role="status">{said}</span>' if said else ""
-        show(self.status, bool(said))
+        line = " ".join(part for part in (text, self._trouble) if part)
+        self.status.value = f'<span role="status">{line}</span>' if line else ""
+        show(self.status, bool(line))
 
 
 def prose(text: str = "") -> w.HTML:
-    """Prose in a widget."""
+    """Text, as HTML, in a widget."""
     written = w.HTML(text)
     written.add_class("lntutor-words")
     return written
 
 
-def button(words: str, tooltip: str, action: Callable[[], None]) -> w.Button:
-    made = w.Button(description=words, tooltip=tooltip, layout=w.Layout(width="auto"))
+def button(caption: str, tooltip: str, action: Callable[[], None]) -> w.Button:
+    made = w.Button(description=caption, tooltip=tooltip, layout=w.Layout(width="auto"))
     made.on_click(lambda _: action())
     return made
 
 
 def radio(choices: Sequence[str], description: str) -> w.RadioButtons:
-    """Choices with nothing picked; long ones are wrapped, not cut."""
+    """Choices with nothing picked; long ones wrap."""
     made = w.RadioButtons(options=list(choices), index=None, description=description)
     made.style.description_width = "auto"
     made.add_class("lntutor-choices")
     return made
 
 
-def show(element: w.Widget, shown: bool) -> None:
+def show(element: w.DOMWidget, shown: bool) -> None:
     element.layout.display = None if shown else "none"
 
 
 def as_widget(piece: Any) -> w.Widget:
-    """Something to look at, in the page."""
+    """A widget that shows a result."""
     if isinstance(piece, w.Widget):
         return piece
     if isinstance(piece, go.Figure):
@@ -141,7 +143,7 @@ def as_widget(piece: Any) -> w.Widget:
 
 
 def as_html(piece: Any) -> str:
-    """The same without a kernel; an explorer has a figure."""
+    """The same result as HTML, for a page without a kernel."""
     figure = getattr(piece, "figure", piece)
     if isinstance(figure, go.Figure):
         return live.static_twin(figure)

@@ -7,14 +7,14 @@ from html import escape
 
 import ipywidgets as w
 
-from lntutor.config import flag, instance, several, shown
-from lntutor.lesson.page import CSS, Page, button, prose, radio, revealing, show
-from lntutor.notes import NOTES
-from lntutor.questions import INVENTORY, READINESS, Item
-from lntutor.reach import reach
+from lntutor.lesson.notes import NOTES
+from lntutor.lesson.question import CSS, Question, button, prose, radio, revealing, show
+from lntutor.lesson.questions import INVENTORY, READINESS, Item
+from lntutor.model.checks import as_tuple, check_flag, check_type, short_repr
+from lntutor.page.accessibility import Accessibility
 
 
-class Quiz(Page):
+class Quiz(Question):
     """Questions with one right answer each, whose other answers are misconceptions with a name.
 
     Answers are stored with one press. `explain=False` then says only that they are stored; `earlier` names a quiz
@@ -22,17 +22,17 @@ class Quiz(Page):
     """
 
     def __init__(self, items: Sequence[Item], name: str, *, explain: bool = True, earlier: str = ""):
-        items = [instance("items", item, Item) for item in several("items", items, "READINESS")]
+        items = [check_type("items", item, Item) for item in as_tuple("items", items, "READINESS")]
         if not items:
             raise ValueError("a quiz needs at least one item, got items=[]")
-        flag("explain", explain)
-        instance("earlier", earlier, str)
+        check_flag("explain", explain)
+        check_type("earlier", earlier, str)
         super().__init__(name)
         self.items, self.explain, self.earlier = {item.key: item for item in items}, explain, earlier
         self.controls = {item.key: radio([c.text for c in item.choices], "Your answer") for item in items}
         self.feedback = {item.key: prose() for item in items}
         self.button = button("Store my answers", "Keep the answers; you may leave some out", self.store)
-        self.children = [prose(CSS), *self._boxes(), w.HBox([self.button]), self.status, *reach()]
+        self.children = [prose(CSS), *self._boxes(), w.HBox([self.button]), self.status, Accessibility()]
         self._restore()
         self.refresh()
 
@@ -47,22 +47,22 @@ class Quiz(Page):
         return self._known(NOTES.everywhere("answers").get(self.earlier, {}))
 
     def store(self) -> None:
-        """Keep what is picked, and say what there is to say."""
+        """Store the picked answers, and show the feedback."""
         with self._lock:
             picked = {key: radio.value for key, radio in self.controls.items() if radio.value is not None}
             if not picked:
-                self._say("Pick an answer first; you may leave some out.")
+                self._show_status("Pick an answer first; you may leave some out.")
                 return
             NOTES.put("answers", self.name, picked)
             self.refresh()
 
     def refresh(self) -> None:
-        """Show what there is to say about the stored answers."""
+        """Show the feedback on the stored answers."""
         with self._lock:
             for key, item in self.items.items():
                 self.feedback[key].value = self._feedback(item)
                 show(self.feedback[key], bool(self.feedback[key].value))
-            self._say(self._summary())
+            self._show_status(self._summary())
 
     def static(self) -> str:
         parts = [f"<p>{i}. {item.prompt}</p>{_listed(item)}{self._feedback(item)}" for i, item in self._numbered()]
@@ -82,7 +82,7 @@ class Quiz(Page):
             self.controls[key].value = answer
 
     def _known(self, stored: dict) -> dict[str, str]:
-        """Stored answers that still are among the choices."""
+        """The stored answers that are still among the choices."""
         texts = {key: {choice.text for choice in item.choices} for key, item in self.items.items()}
         return {key: text for key, text in stored.items() if isinstance(text, str) and text in texts.get(key, ())}
 
@@ -99,12 +99,12 @@ class Quiz(Page):
     def _summary(self) -> str:
         if not self.answers or revealing():
             return ""
-        said = f"{len(self.answers)} of {len(self.items)} answered and stored."
+        stored = f"{len(self.answers)} of {len(self.items)} answered and stored."
         if not self.earlier:
-            return said
+            return stored
         both = [key for key in self.answers if key in self.earlier_answers]
         changed = sum(self.answers[key] != self.earlier_answers[key] for key in both)
-        return f"{said} You have changed your mind on {changed} of the {len(both)} that you answered both times."
+        return f"{stored} You have changed your mind on {changed} of the {len(both)} that you answered both times."
 
 
 def _listed(item: Item) -> str:
@@ -117,7 +117,7 @@ def _compared(before: str | None, now: str) -> str:
 
 
 def _answered(item: Item, answer: str) -> str:
-    """What is said to whoever gave this answer."""
+    """The feedback on an answer."""
     choice = next(choice for choice in item.choices if choice.text == answer)
     if not choice.misconception:
         return f"<p>✓ Yes. {escape(choice.words)}</p>"
@@ -130,7 +130,7 @@ def _answered(item: Item, answer: str) -> str:
 
 
 def _explained(item: Item) -> str:
-    """Everything there is to say about an item."""
+    """All explanations of an item."""
     others = "".join(
         f"<li>“{escape(c.text)}” (<i>{escape(c.misconception)}</i>): {escape(c.words)}</li>"
         for c in item.choices
@@ -147,7 +147,7 @@ def readiness() -> Quiz:
 def inventory(when: str) -> Quiz:
     """Ten questions on the course's ideas: "before" stores the answers, "after" shows both times and explains."""
     if not isinstance(when, str) or when not in ("before", "after"):
-        raise ValueError(f'when must be "before" or "after", got {shown(when)}')
+        raise ValueError(f'when must be "before" or "after", got {short_repr(when)}')
     if when == "before":
         return Quiz(INVENTORY, "inventory.before", explain=False)
     return Quiz(INVENTORY, "inventory.after", earlier="inventory.before")

@@ -1,4 +1,4 @@
-"""Layer normalization on its own: the formula, three slips of it, and what each does to a gradient."""
+"""Layer normalization by itself: the formula, three common mistakes in it, and the Jacobian of each."""
 
 from __future__ import annotations
 
@@ -48,11 +48,8 @@ def jacobian(x, formula: str = "LayerNorm") -> np.ndarray:
 
 def jacobian_spectrum(x) -> pd.DataFrame:
     """Singular values of each formula's Jacobian, from the largest. Columns: name, index, value."""
-    rows = [
-        (name, i + 1, float(value))
-        for name in DIVISORS
-        for i, value in enumerate(np.linalg.svd(jacobian(x, name), compute_uv=False))
-    ]
+    spectra = {name: np.linalg.svd(jacobian(x, name), compute_uv=False) for name in DIVISORS}
+    rows = [(name, i + 1, float(value)) for name, values in spectra.items() for i, value in enumerate(values)]
     return pd.DataFrame(rows, columns=["name", "index", "value"])
 
 

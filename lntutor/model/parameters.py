@@ -1,4 +1,4 @@
-"""Which weight matrices a model has, their shapes and their scales at initialisation."""
+"""The weight matrices of a model, their shapes and scales at initialisation; and the sinusoidal positions."""
 
 from __future__ import annotations
 
@@ -6,8 +6,11 @@ from dataclasses import dataclass
 from functools import lru_cache
 from math import sqrt
 
-from lntutor.config import ModelConfig, choice
-from lntutor.placements import At, blocks
+import numpy as np
+
+from lntutor.model.checks import check_choice
+from lntutor.model.config import ModelConfig
+from lntutor.model.placements import At, blocks
 
 
 @dataclass(frozen=True, order=True)
@@ -46,10 +49,15 @@ def matrices(cfg: ModelConfig) -> tuple[Matrix, ...]:
     )
 
 
+def weight_count(cfg: ModelConfig) -> int:
+    """How many numbers all weight matrices have together."""
+    return sum(m.shape[0] * m.shape[1] for m in matrices(cfg))
+
+
 def blocks_with(cfg: ModelConfig, parameter: str) -> list[str]:
-    """The sub-layers of the last side that have this matrix, or a ValueError that lists the matrices there are."""
+    """The sub-layers of the last side that have this matrix, or a ValueError that lists the possible ones."""
     found = {block: parameters(cfg, block) for block in blocks(cfg.stack, cfg.sides[-1])}
-    choice("parameter", parameter, tuple(dict.fromkeys(name for names in found.values() for name in names)))
+    check_choice("parameter", parameter, tuple(dict.fromkeys(name for names in found.values() for name in names)))
     return [block for block, names in found.items() if parameter in names]
 
 
@@ -69,3 +77,15 @@ def scale(cfg: ModelConfig, matrix: Matrix) -> float:
     """Standard deviation of a matrix's entries, the placement's gain included."""
     at = At(matrix.side, matrix.layer, cfg.depth, cfg.stack)
     return std(cfg.init, matrix.parameter, matrix.shape) * cfg.placement.gain(at, matrix.parameter)
+
+
+def embedding_gain(cfg: ModelConfig, side: str) -> float:
+    """The placement's factor on the embedding, or on Gaussian inputs."""
+    return cfg.placement.gain(At(side, 0, cfg.depth, cfg.stack), "embedding")
+
+
+def positions(n: int, width: int) -> np.ndarray:
+    """(n, width) sinusoidal positions (Vaswani et al. 2017, section 3.5)."""
+    rate = 10_000.0 ** (-np.arange(0, width, 2) / width)
+    angle = np.arange(n)[:, None] * rate
+    return np.stack((np.sin(angle), np.cos(angle)), -1).reshape(n, -1)[:, :width]

@@ -1,8 +1,9 @@
 """Where layer normalization stands: each placement is one line of maths.
 
-A rule may use x + y, a number times x, N(x) and the sub-layers f(x), nothing else; a norm of its own also x.tanh().
-The same line then runs on tensors (`model.py`), on mean-field streams (`theory.py`) and on boxes (`draw`, below), so a
-placement that you add here, or assign to `PLACEMENTS` in a notebook, has its model, its theory and its diagram at once.
+A rule may use x + y, x - y, a number times x, N(x) and the sub-layers f(x); a norm of its own also x.tanh(). The same
+rule then runs on tensors (transformer.py), on nodes that compute gradients (measure/tape.py), on mean-field streams
+(theory/streams.py) and on boxes (`draw`, below). So a placement that you assign to `PLACEMENTS` in a notebook has its
+model, its gradients, its theory and its diagram at once.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ STACKS = ("encoder", "decoder", "encoder-decoder")
 class Letter(float):
     """A number that a diagram shows as a letter, whatever it is multiplied with."""
 
+    name: str
+
     def __new__(cls, name: str, value: float = 1.0):
         self = super().__new__(cls, value)
         self.name = name
@@ -30,17 +33,31 @@ class Letter(float):
         return Letter(self.name, float(number) * float(self))
 
 
-def letter(name: str, start: float = 1.0, per: str = "") -> Letter:
-    """The default of `At.learned`: as a diagram shows it."""
-    return Letter(name, start)
+class Arithmetic:
+    """What a rule may do beside x + y and number * x, which a subclass defines."""
+
+    __slots__ = ()
+    __array_ufunc__ = None  # so that numpy's number * x calls __rmul__
+
+    def __sub__(self: Any, other: Any) -> Any:
+        return self + -other
+
+    def __neg__(self: Any) -> Any:
+        return self * -1.0
+
+    def __rmul__(self: Any, factor: Any) -> Any:
+        return self * factor
+
+    def __truediv__(self: Any, number: Any) -> Any:
+        return self * (1 / number)
 
 
 @dataclass(frozen=True)
 class At:
-    """Where in the network a rule is being read. `start` is read at layer 0, `finish` at depth + 1.
+    """Where in the network a rule is applied. `start` is applied at layer 0, `finish` at depth + 1.
 
-    `learned(letter, start, per)` is a number that training moves: one, or one per "head" or "feature". Each call
-    within a layer is a number of its own; at initialisation it is `start`.
+    `learned(letter, start, per)` is a weight that is trained: one number, or one per "head" or "feature". Each call
+    within a layer is a weight of its own; at initialisation it is `start`.
     """
 
     side: str  # "encoder" or "decoder"
@@ -48,11 +65,11 @@ class At:
     depth: int  # layers on this side
     stack: str  # one of STACKS
     growth: Callable[[Any], Any] = lambda f: 1.0  # 1 + the sum of Var g over the sub-layers g before f
-    learned: Callable[..., Any] = letter
+    learned: Callable[..., Any] = lambda letter, start=1.0, per="": Letter(letter, start)  # as a diagram shows it
 
 
 def each(step: Callable) -> Callable:
-    """Lift a rule a sub-layer, step(x, f, N, at), to a rule a layer."""
+    """Lift a rule for one sub-layer, step(x, f, N, at), to a rule for one layer."""
 
     def layer(x, subs, N, at):
         for f in subs:
@@ -63,7 +80,7 @@ def each(step: Callable) -> Callable:
 
 
 def stream(state: Any) -> Any:
-    """What is measured of a state: itself, or the first of several streams."""
+    """The stream of a state that is measured: the state itself, or the first of its streams."""
     return state[0] if isinstance(state, tuple) else state
 
 
@@ -78,15 +95,15 @@ def final_norm(x, N, at):
 
 
 def no_gain(at, parameter):
-    """The default of `gain`: every matrix as it was drawn."""
+    """The default of `gain`: no matrix is rescaled."""
     return 1.0
 
 
 @dataclass(frozen=True, repr=False)
 class Placement:
-    """A rule for one layer, and hooks for the few placements that need more than a rule.
+    """A rule for one layer, `layer(state, subs, N, at) → state`, and hooks for the few placements that need more.
 
-    `layer(state, subs, N, at) → state` with subs = [self, (cross), ffn]; a tuple state carries several streams.
+    subs = [self, (cross), ffn]; a state that is a tuple carries several streams.
     """
 
     label: str
@@ -100,7 +117,6 @@ class Placement:
     taps: Mapping[str, Callable] = field(default_factory=dict, hash=False)  # name in TAPS → (x, N, at) → x, by head
     norm: Callable | None = None  # (x, at) → x, in place of the normalisation itself
     profile: bool = False  # the rule asks at.growth(f), measured at initialisation
-    depth_free: bool = True  # the rule does not depend on the total depth
     key: str = ""  # its name in PLACEMENTS, set by assignment
 
     def __post_init__(self):
@@ -112,27 +128,27 @@ class Placement:
             except Exception as error:
                 raise ValueError(
                     f"placement {self.label!r} cannot be read as a layer of the stack {stack!r} "
-                    f"({type(error).__name__}: {error}); a rule may use x + y, number * x, N(x) and f(x), and must "
-                    "return the new state"
+                    f"({type(error).__name__}: {error}); a rule may use x + y, x - y, number * x, N(x) and f(x), and "
+                    "must return the new state"
                 ) from error
 
     def _check_fields(self):
-        """Each field by itself; whether the rule can be read is seen by reading it."""
-        functions = {name: getattr(self, name) for name in ("layer", "start", "finish", "gain")}
-        if self.norm is not None:
-            functions["norm"] = self.norm
+        """A ValueError if the type of a field is wrong."""
         if not isinstance(self.taps, Mapping):
             raise ValueError(f"taps must be a dict such as {{'q': function}}, got {self.taps!r}")
         if unknown := sorted({str(name) for name in self.taps} - set(TAPS)):
             raise ValueError(f"taps must be among {', '.join(TAPS)}, got {', '.join(unknown)}")
+        hooks = ("layer", "start", "finish", "gain") + ("norm",) * (self.norm is not None)
+        functions = {name: getattr(self, name) for name in hooks}
         functions |= {f"taps[{name!r}]": tap for name, tap in self.taps.items()}
-        checks = [(name, callable(value), "a function", value) for name, value in functions.items()]
-        for name in ("label", "formula", "reference", "key"):
-            checks.append((name, isinstance(getattr(self, name), str), "words", getattr(self, name)))
-        for name in ("profile", "depth_free"):
-            checks.append((name, isinstance(getattr(self, name), bool), "True or False", getattr(self, name)))
-        checks.append(("year", self.year is None or type(self.year) is int, "a whole number or None", self.year))
-        checks.append(("label", self.label != "", "words, not empty", self.label))
+        texts = {name: getattr(self, name) for name in ("label", "formula", "reference", "key")}
+        checks = [  # name, whether it is good, what is wanted, what was given
+            *((name, callable(value), "a function", value) for name, value in functions.items()),
+            *((name, isinstance(value, str), "words", value) for name, value in texts.items()),
+            ("profile", isinstance(self.profile, bool), "True or False", self.profile),
+            ("year", self.year is None or type(self.year) is int, "a whole number or None", self.year),
+            ("label", self.label != "", "words, not empty", self.label),
+        ]
         for name, good, wanted, value in checks:
             if not good:
                 raise ValueError(f"{name} of a placement must be {wanted}, got {value!r}")
@@ -142,7 +158,7 @@ class Placement:
 
 
 @dataclass(frozen=True, eq=False)
-class Box:
+class Box(Arithmetic):
     """One box of a block diagram: what it does and which boxes feed it. Rules run on boxes as on tensors."""
 
     kind: str  # "input", "sum", "scale", "norm", "tanh", "self", "cross", "ffn"
@@ -156,18 +172,13 @@ class Box:
     def __mul__(self, factor: float) -> Box:
         return Box("scale", (self,), factor if isinstance(factor, Letter) else float(factor))
 
-    __rmul__ = __mul__
-
-    def __truediv__(self, number: float) -> Box:
-        return self * (1 / number)
-
     def tanh(self) -> Box:
         return Box("tanh", (self,))
 
 
 @dataclass(frozen=True)
 class Drawing:
-    """A placement read on boxes: what enters one layer, what leaves it, and the output if it were the last."""
+    """One layer of a placement as boxes: what enters it, what leaves it, and the output if it were the last layer."""
 
     before: Any
     after: Any
@@ -176,8 +187,18 @@ class Drawing:
     subs: tuple[Box, ...]
 
 
+class SubLayers(list):
+    """The list of sub-layers that a rule for one layer receives; calling it like one sub-layer raises an error."""
+
+    def __call__(self, *args):
+        raise TypeError(
+            "the second argument of layer is the list of a layer's sub-layers; "
+            "wrap a rule for one sub-layer: each(lambda x, f, N, at: …)"
+        )
+
+
 def blocks(stack: str, side: str) -> tuple[str, ...]:
-    """The sub-layers of one layer: self, ffn, and cross between them where there is a memory to read."""
+    """The sub-layers of one layer: self, ffn, and between them cross in the decoder of an encoder-decoder."""
     return ("self", "cross", "ffn") if (stack, side) == ("encoder-decoder", "decoder") else ("self", "ffn")
 
 
@@ -194,7 +215,7 @@ def pen(kind: str, drawn: list[Box], inside: str = "") -> Callable[[Box], Box]:
 
 
 def inside(placement: Placement, block: str, at: At) -> str:
-    """What the taps do within a sub-layer, read on boxes: "norm on q, k, v"."""
+    """What the taps do within a sub-layer, as text: "norm on q, k, v"."""
     done: dict[str, list[str]] = {}
     for name in ("hidden",) if block == "ffn" else TAPS[:-1]:
         box, steps = placement.taps.get(name, as_it_is)(Box(name), pen("norm", []), at), []
@@ -207,9 +228,9 @@ def inside(placement: Placement, block: str, at: At) -> str:
 
 
 def draw(placement: Placement, at: At) -> Drawing:
-    """Read one layer of a placement on boxes."""
+    """Apply one layer of a placement to boxes."""
     norms, subs = [], []
-    pens = [pen(block, subs, inside(placement, block, at)) for block in blocks(at.stack, at.side)]
+    pens = SubLayers(pen(block, subs, inside(placement, block, at)) for block in blocks(at.stack, at.side))
     before = placement.start(Box("input"), pen("norm", []), replace(at, layer=0))
     after = placement.layer(before, pens, pen("norm", norms), at)
     if type(after) is not type(before):
@@ -222,14 +243,14 @@ def draw(placement: Placement, at: At) -> Drawing:
 
 @lru_cache(maxsize=4096)
 def last_sum(placement: Placement, stack: str, side: str, layer: int, depth: int) -> int | None:
-    """Which norm of a layer (counting its calls from 0) is the last to read a sum; None where none does."""
+    """The number, from 0, of the last norm of a layer whose input is a sum; None if there is none."""
     norms = draw(placement, At(side, layer, depth, stack)).norms
     return max((i for i, norm in enumerate(norms) if norm.inputs[0].kind == "sum"), default=None)
 
 
 @lru_cache(maxsize=4096)
 def has_skip(placement: Placement, stack: str, side: str, depth: int) -> bool:
-    """Whether a way leads through a layer past all of its sub-layers."""
+    """Whether a path leads through a layer around all of its sub-layers."""
     drawing = draw(placement, At(side, 1, depth, stack))
     boxes = [drawing.out]
     while boxes:
@@ -240,8 +261,45 @@ def has_skip(placement: Placement, stack: str, side: str, depth: int) -> bool:
     return False
 
 
+@dataclass(frozen=True)
+class Asked(At):
+    """An `At` that notes whether a rule reads its layer and its depth."""
+
+    asked: set = field(default_factory=set, compare=False)
+
+    def __getattribute__(self, name):
+        if name in ("layer", "depth"):
+            object.__getattribute__(self, "asked").add(name)
+        return object.__getattribute__(self, name)
+
+
+@lru_cache(maxsize=1024)
+def reads_depth(placement: Placement, stack: str, depth: int) -> bool:
+    """Whether a placement uses the model's depth: if not, a deeper model has the same first layers.
+
+    Found by running the rule, its norm, its taps and its gain on boxes in every layer; in `finish`, at.layer tells the
+    depth, too.
+    """
+    norm = placement.norm
+    for side in stack.split("-"):
+        ats = [Asked(side, layer, depth, stack) for layer in range(depth + 2)]
+        norms = [(lambda x, at=at, norm=norm: norm(x, at)) if norm else pen("norm", []) for at in ats]
+        state = placement.start(Box("input"), norms[0], ats[0])
+        placement.gain(ats[0], "embedding")
+        for at, N in zip(ats[1:-1], norms[1:-1], strict=True):
+            state = placement.layer(state, [pen(block, []) for block in blocks(stack, side)], N, at)
+            for tap in placement.taps.values():
+                tap(Box("input"), N, at)
+            for parameter in ("W_Q", "W_K", "W_V", "W_O", "W_1", "W_2"):
+                placement.gain(at, parameter)
+        placement.finish(state, norms[-1], ats[-1])
+        if ats[-1].asked or any("depth" in at.asked for at in ats):
+            return True
+    return False
+
+
 class Placements(dict):
-    """The dict of placements: assigning stamps the key, looking up a wrong name suggests the nearest."""
+    """The dict of placements: assigning sets a placement's key; a wrong name is an error that suggests the nearest."""
 
     def __setitem__(self, key: str, placement: Placement) -> None:
         if not (isinstance(key, str) and key.isidentifier()):
@@ -254,7 +312,7 @@ class Placements(dict):
         return super().__getitem__(key) if isinstance(key, str) else self.__missing__(key)
 
     def find(self, given: Placement | str) -> Placement:
-        """The placement that is given, itself or by its name."""
+        """A placement, given itself or by its key."""
         return given if isinstance(given, Placement) else self[given]
 
     def __missing__(self, key):
@@ -291,7 +349,7 @@ def bottom_to_top(x, subs, N, at):
 
 
 def two_streams(state, f, N, at):
-    """ResiDual: x is Post-LN's stream, r sums what the sub-layers say and is normalised once, at the end."""
+    """ResiDual: x is Post-LN's stream; r sums the outputs of all sub-layers and is normalised once, at the end."""
     x, r = state
     y = f(x)
     return N(x + y), r + y
@@ -341,7 +399,7 @@ def admin(x, f, N, at):
 
 
 def dynamic_tanh(x, at):
-    """DyT: tanh(αx) in place of a norm, with one learned α a norm (Zhu et al. 2025); γ and β as for any norm."""
+    """DyT: tanh(αx) in place of a norm, with one learned α per norm (Zhu et al. 2025); γ and β as for any norm."""
     return (at.learned("α", 0.5) * x).tanh()
 
 
@@ -365,7 +423,7 @@ PLACEMENTS["res_post"] = Placement(
 )  # fmt: skip
 PLACEMENTS["deepnorm"] = Placement(
     "DeepNorm", "x ← N(αx + f(x)), weights × β", each(lambda x, f, N, at: N(deepnorm_alpha(at) * x + f(x))),
-    "Wang et al.", 2022, gain=deepnorm_gain, depth_free=False,
+    "Wang et al.", 2022, gain=deepnorm_gain,
 )  # fmt: skip
 PLACEMENTS["b2t"] = Placement("B2T", "y = N(x + SA(x)); x ← N(x + y + FFN(y))", bottom_to_top, "Takase et al.", 2022)
 PLACEMENTS["residual"] = Placement(
@@ -375,7 +433,7 @@ PLACEMENTS["residual"] = Placement(
 PLACEMENTS["mix"] = Placement(
     "Mix-LN", "first ⌊L/4⌋ layers Post-LN, then Pre-LN, final N",
     lambda x, subs, N, at: (post if at.layer <= at.depth // 4 else pre)(x, subs, N, at),
-    "Li et al.", 2025, finish=final_norm, depth_free=False,
+    "Li et al.", 2025, finish=final_norm,
 )  # fmt: skip
 PLACEMENTS["lns"] = Placement(
     "LayerNorm Scaling", "x ← x + f(N(x)/√l), final N", each(lambda x, f, N, at: x + f(N(x) / sqrt(at.layer))),
@@ -386,7 +444,7 @@ PLACEMENTS["admin"] = Placement(
 )
 PLACEMENTS["tfixup"] = Placement(
     "T-Fixup", "x ← x + f(x), weights × .67 L^-¼, in decoders and on embeddings × (9L)^-¼",
-    each(lambda x, f, N, at: x + f(x)), "Huang et al.", 2020, gain=tfixup_gain, depth_free=False,
+    each(lambda x, f, N, at: x + f(x)), "Huang et al.", 2020, gain=tfixup_gain,
 )  # fmt: skip
 PLACEMENTS["normformer"] = Placement(
     "NormFormer", "x ← x + N(MHA(N(x))), heads × γ; x ← x + W₂N(ReLU(W₁N(x))), final N", norms_in_between,

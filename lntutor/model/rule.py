@@ -1,45 +1,25 @@
-"""One rule, several readings: carry a placement's rule through a whole stack, whatever it is that flows.
+"""Apply a placement's rule layer by layer, to whatever flows through the network.
 
-`Transformer` (model.py) carries tensors, `MeanField` (theory.py) carries mean-field streams. Both say only what a
-norm, an attention and an FFN do; the placement says the rest.
+Subclasses of `Reading` define what a norm, an attention and an FFN do: `Transformer` (transformer.py) to tensors,
+`Tape` (measure/tape.py) to nodes that compute gradients, `MeanField` (theory/mean_field.py) to mean-field streams.
 """
 
 from __future__ import annotations
 
-import hashlib
-import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import count
 from typing import Any
 
-import numpy as np
-
-from lntutor.config import ModelConfig
-from lntutor.placements import At, blocks, last_sum, stream
+from lntutor.model.config import ModelConfig
+from lntutor.model.placements import At, blocks, last_sum, stream
 
 EPS = 1e-5  # inside the root of every norm, as in torch
-SAMPLE = "LNTUTOR_SAMPLE"  # any word in it draws every stream anew: a whole lesson on other random numbers
-DRAWN = os.environ.get(SAMPLE, "")  # once for a process: what is drawn is kept
-
-
-def random_stream(*name) -> np.random.Generator:
-    """The random stream of this name: the same on every machine, in every process."""
-    name = (DRAWN, *name) if DRAWN else name
-    digest = hashlib.blake2b(repr(name).encode(), digest_size=16).digest()
-    return np.random.Generator(np.random.Philox(key=int.from_bytes(digest, "little")))
-
-
-def positions(n: int, width: int) -> np.ndarray:
-    """(n, width) sinusoidal positions (Vaswani et al. 2017, section 3.5)."""
-    rate = 10_000.0 ** (-np.arange(0, width, 2) / width)
-    angle = np.arange(n)[:, None] * rate
-    return np.stack((np.sin(angle), np.cos(angle)), -1).reshape(n, -1)[:, :width]
 
 
 @dataclass(frozen=True)
 class SubLayer:
-    """The f of a rule: x → attention or FFN of x. No closure: one that names itself would keep its tensors alive."""
+    """The f of a rule: x → attention or FFN of x. Not a closure, which would keep its tensors alive."""
 
     reading: Reading
     block: str
@@ -50,7 +30,7 @@ class SubLayer:
 
     @property
     def name(self) -> tuple[str, int, int]:
-        """Sorts the sub-layers of a side in the order in which they run."""
+        """(side, layer, place in the layer): sorts the sub-layers of a side in the order in which they run."""
         return self.at.side, self.at.layer, ("self", "cross", "ffn").index(self.block)
 
     def __call__(self, x):
@@ -65,23 +45,22 @@ class SubLayer:
 
 
 class Reading:
-    """The rule of `cfg.placement`, read layer by layer.
+    """The rule of `cfg.placement`, applied layer by layer; subclasses define `norm`, `attention`, `ffn` and `variance`.
 
-    Subclasses define `norm`, `attention`, `ffn` and `variance`; `sequence` and `memory` are what their attention
-    wants to know of the tokens that read and of the tokens that are read.
+    `sequence` and `memory` describe the tokens of the queries, and those of the keys in cross-attention.
     """
 
     def __init__(self, cfg: ModelConfig, profile: dict[tuple, Any] | None = None):
         self.cfg = cfg
-        self.profile = profile  # variances of sub-layers kept from initialisation; None: measured anew
-        self.seen: dict[tuple, Any] = {}  # those measured in this pass, where the placement profiles
+        self.profile = profile  # variances of sub-layers at initialisation; None: measured in every pass
+        self.seen: dict[tuple, Any] = {}  # those measured so far, if the placement needs them
 
     def norm(self, x, name: tuple, at: At):
-        """The norm of this name, (side, layer, "norm" or "self norm" …, number of the call)."""
+        """The norm named (side, layer, "norm" or "self norm" …, number of the call)."""
         raise NotImplementedError
 
     def learned(self, name: tuple, start: float, per: str):
-        """The number of this name that training moves, (side, layer, "learned", number of the call, letter)."""
+        """The weight named (side, layer, "learned", number of the call, letter)."""
         return start
 
     def attention(self, x, sequence, memory, block: str, at: At, N: Callable):
@@ -93,28 +72,25 @@ class Reading:
         raise NotImplementedError
 
     def variance(self, x):
-        """Variance of a sub-layer's output, for placements that profile."""
+        """Variance of a sub-layer's output, for placements with `profile`."""
         raise NotImplementedError
 
     def site(self, side: str, layer: int, site: str, x) -> None:
-        """The signal x passes a site: "in", "sum", "out" or "final"."""
+        """Called with the signal x at each site: "in", "sum", "out" or "final"."""
 
     def start(self, side: str, x) -> Any:
         """What flows into the first layer."""
-        self.seen = {}
         at = self.at(side, 0)
         state = self.cfg.placement.start(x, self.norms(at), at)
         self.site(side, 0, "in", stream(state))
         return state
 
     def layer(self, side: str, layer: int, state: Any, sequence=None, memory=None) -> Any:
-        """One layer, by the placement's own rule."""
+        """One layer."""
         at = self.at(side, layer)
         N = self.norms(at)
-        subs = [
-            SubLayer(self, block, at, self.norms(at, f"{block} norm"), sequence, memory)
-            for block in blocks(self.cfg.stack, side)
-        ]
+        taps = {block: self.norms(at, f"{block} norm") for block in blocks(self.cfg.stack, side)}
+        subs = [SubLayer(self, block, at, tap, sequence, memory) for block, tap in taps.items()]
         state = self.cfg.placement.layer(state, subs, N, at)
         self.site(side, layer, "out", stream(state))
         return state
@@ -127,7 +103,7 @@ class Reading:
         return out
 
     def at(self, side: str, layer: int) -> At:
-        """Where the rule is being read."""
+        """The `At` of a layer."""
         calls = count()
 
         def learned(letter, start=1.0, per=""):
@@ -136,22 +112,21 @@ class Reading:
         return At(side, layer, self.cfg.depth, self.cfg.stack, self.growth, learned)
 
     def growth(self, f: Callable) -> Any:
-        """1 + Σ Var g over the sub-layers g before f on this side, for placements that profile (Admin)."""
+        """1 + Σ Var g over the sub-layers g before f on this side, for placements with `profile` (Admin)."""
         seen = self.seen if self.profile is None else self.profile
         return 1.0 + sum(value for name, value in seen.items() if name[0] == f.name[0] and name < f.name)
 
     def norms(self, at: At, part: str = "norm") -> Callable:
-        """N as a rule calls it, or a tap within a sub-layer: each call is a norm of its own."""
+        """The N of a rule, or of a tap within a sub-layer: each call is a norm of its own."""
         ruled = part == "norm" and 1 <= at.layer <= at.depth
         watched = last_sum(self.cfg.placement, at.stack, at.side, at.layer, at.depth) if ruled else None
-        calls = 0
+        calls = count()
 
         def N(x):
-            nonlocal calls
-            calls += 1
-            if calls - 1 == watched:
+            number = next(calls)
+            if number == watched:
                 self.site(at.side, at.layer, "sum", x)
-            return self.norm(x, (at.side, at.layer, part, calls - 1), at)
+            return self.norm(x, (at.side, at.layer, part, number), at)
 
         return N
 

@@ -1,8 +1,8 @@
 """The Transformer on one page: attention, FFN, encoder, decoder, for any placement.
 
 Row vectors: y = x W. A signal is (…, B·n, d): B sentences of n tokens, one after the other, behind any number of
-leading axes (seeds, when several networks run together). The attention is written out, so that its weights can
-be seen and second derivatives exist.
+leading axes (seeds, when several networks run together). Attention is written out in small steps, so that its weights
+can be recorded and second derivatives exist.
 """
 
 from __future__ import annotations
@@ -10,47 +10,48 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from math import sqrt
+from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from lntutor.config import ModelConfig
-from lntutor.placements import At
-from lntutor.reading import EPS, Reading
+from lntutor.model.config import ModelConfig
+from lntutor.model.placements import At
+from lntutor.model.rule import EPS, Reading
 
 
 class Watch:
-    """What a measurement may look at during a forward pass; this one looks away."""
+    """Is called with the tensors, or the nodes of a tape, of a forward pass. This one ignores them."""
 
-    def matmul(self, name: tuple, x: Tensor, y: Tensor) -> None:
+    def matmul(self, name: tuple, x: Any, y: Any) -> None:
         """y = x W for the matrix of this name."""
 
-    def site(self, side: str, layer: int, site: str, x: Tensor) -> None:
-        """The signal x passes a site: "in", "sum", "out" or "final"."""
+    def site(self, side: str, layer: int, site: str, x: Any) -> None:
+        """x is the signal at a site: "in", "sum", "out" or "final"."""
 
-    def attention(self, name: tuple, q: Tensor, k: Tensor, v: Tensor, weights: Tensor, heads: Tensor) -> None:
+    def attention(self, name: tuple, q: Any, k: Any, v: Any, weights: Tensor, heads: Any) -> None:
         """heads = weights @ v, with weights (…, B, H, n, m) = softmax(q kᵀ/√d_head)."""
 
 
 class Packing:
-    """Where the words of padded sentences are: `places[i]` of the B·n is word i's, `words[p]` is the word at place p.
+    """Where the words of padded sentences are: `places[i]` is the place of word i among B·n, `words[p]` its inverse.
 
-    A place of padding shows the word before it, which nothing may read.
+    A place of padding holds the word before it, which nothing may read.
     """
 
     def __init__(self, real: Tensor):
         self.places = real.flatten().nonzero().squeeze(1)  # (N,)
         self.words = real.flatten().cumsum(0).sub_(1).clamp_(min=0)  # (B·n,)
-        self.rows: dict[tuple, tuple[Tensor, Tensor]] = {}  # the same for every head: see `twice.rows_of`
+        self.rows: dict[tuple, tuple[Tensor, Tensor]] = {}  # used by `fast_products.rows_of`
 
 
 @dataclass(frozen=True)
 class Sequence:
-    """What one side reads: x (…, B·n, d), and which tokens are words and not padding (None: all).
+    """The input of one side: x (…, B·n, d), and which tokens are words and not padding (None: all).
 
-    With a `packing` x is (…, N, d), the N words alone: all that works token by token is spared the padding, and only
-    attention lays the sentences out again. Padding must then stand behind the words of a sentence.
+    With a `packing`, x is (…, N, d): only the N words. Steps that work token by token then skip the padding, which only
+    attention puts back. Padding must come after the words of a sentence.
     """
 
     x: Tensor
@@ -60,17 +61,17 @@ class Sequence:
 
     @property
     def length(self) -> int:
-        """n, of the longest sentence."""
-        return self.x.shape[-2] // self.batch if self.packing is None else self.real.shape[1]
+        """n, the length of the longest sentence."""
+        return (self.x.shape[-2] if self.packing is None else len(self.packing.words)) // self.batch
 
     def laid_out(self, y: Tensor) -> Tensor:
-        """Values of x's tokens by sentence, (…, N, k) → (…, B, n, k)."""
+        """Tokens by sentence, with padding: (…, N, k) → (…, B, n, k)."""
         if self.packing is not None:
             y = y.index_select(-2, self.packing.words)
         return y.unflatten(-2, (self.batch, -1))
 
     def in_a_row(self, y: Tensor) -> Tensor:
-        """The way back, (…, B, n, k) → (…, N, k)."""
+        """The inverse: (…, B, n, k) → (…, N, k)."""
         y = y.flatten(-3, -2)
         return y if self.packing is None else y.index_select(-2, self.packing.places)
 
@@ -92,7 +93,7 @@ def normalise(x: Tensor, kind: str, gain: Tensor | None = None, bias: Tensor | N
 
 
 def affine(y: Tensor, gain: Tensor | None, bias: Tensor | None) -> Tensor:
-    """y ∘ gain + bias, where there are such."""
+    """y ∘ gain + bias; None leaves one out."""
     y = y if gain is None else y * gain
     return y if bias is None else y + bias
 
@@ -108,29 +109,26 @@ def average(x: Tensor, visible: Tensor | None) -> Tensor:
 class Transformer(Reading):
     """The forward pass of `cfg`. `weights[side, layer, block, parameter]` are its matrices.
 
-    Biases, the gains of norms and what else learns are used where `weights.get` has them, as parameters "b_1" …, under
-    (side, layer, "norm", number, "gain" or "bias") and (side, layer, "learned", number, letter); at initialisation
-    biases are 0 and gains 1.
+    `weights.get` is asked for biases, (side, layer, block, "b_1" …), gains and biases of norms, (side, layer, "norm",
+    number, "gain" or "bias"), and other weights of the rule, (side, layer, "learned", number, letter). Where it has
+    none, biases are 0 and gains 1. `drop` is the dropout on the output of every sub-layer.
     """
 
     def __init__(
-        self,
-        cfg: ModelConfig,
-        weights,
-        watch: Watch | None = None,
-        profile: dict | None = None,
-        drop: Callable[[Tensor], Tensor] | None = None,  # dropout, on what every sub-layer says
-    ):
+        self, cfg: ModelConfig, weights, watch: Watch | None = None, profile: dict | None = None,
+        drop: Callable[[Tensor], Tensor] | None = None,
+    ):  # fmt: skip
         super().__init__(cfg, profile)
         self.weights, self.drop = weights, drop
         self.watch = watch or Watch()
         self.site = self.watch.site
 
     def __call__(self, *sequences: Sequence) -> Tensor:
-        """The output (…, B·n, d) of the last side; give one sequence for each of `cfg.sides`."""
+        """One sequence per side of `cfg.sides` → the output (…, B·n, d) of the last side."""
         memory = None
         for side, sequence in zip(self.cfg.sides, sequences, strict=True):
             memory = replace(sequence, x=self.run(side, sequence, memory))
+        assert memory is not None  # there is at least one side
         return memory.x
 
     def run(self, side: str, sequence: Sequence, memory: Sequence | None = None) -> Tensor:
@@ -141,13 +139,10 @@ class Transformer(Reading):
         return self.finish(side, state)
 
     def profiled(self, *sequences: Sequence) -> dict[tuple, Tensor]:
-        """The variances that a placement which profiles measures in one pass, on all sides."""
-        found, memory = {}, None
+        """The variances of all sub-layers in one pass, for a placement with `profile`."""
         with torch.no_grad():
-            for side, sequence in zip(self.cfg.sides, sequences, strict=True):
-                memory = replace(sequence, x=self.run(side, sequence, memory))
-                found |= self.seen
-        return found
+            self(*sequences)
+        return dict(self.seen)
 
     def norm(self, x: Tensor, name: tuple, at: At) -> Tensor:
         """LayerNorm, RMSNorm or the placement's own, then gain and bias."""
@@ -156,19 +151,18 @@ class Transformer(Reading):
         return affine(custom(x, at), gain, bias) if custom else normalise(x, self.cfg.norm, gain, bias)
 
     def learned(self, name: tuple, start: float, per: str) -> Tensor | float:
-        """() of one number, (H, 1, 1) of one per head, (d,) of one per feature."""
+        """A tensor: () for one number, (H, 1, 1) for one per head, (d,) for one per feature; or `start`."""
         value = self.weights.get(name)
         return start if value is None else value
 
     def variance(self, x: Tensor) -> Tensor:
-        """Mean square over tokens and features, (…, 1, 1), cut off from the gradient."""
+        """Mean square over tokens and features, (…, 1, 1), detached."""
         return x.detach().square().mean((-2, -1), keepdim=True)
 
     def linear(self, x: Tensor, at: At, block: str, parameter: str) -> Tensor:
-        """x W, and its bias where there is one."""
+        """x W, plus a bias if there is one."""
         name = (at.side, at.layer, block, parameter)
-        bias = self.weights.get((at.side, at.layer, block, parameter.replace("W", "b")))
-        weight = self.weights[name]
+        bias, weight = self.weights.get((*name[:3], parameter.replace("W", "b"))), self.weights[name]
         if bias is None:
             y = x @ weight
         else:
@@ -194,7 +188,7 @@ class Transformer(Reading):
         visible = keys.visible_from(n, causal=block == "self" and at.side == "decoder")
         if self.cfg.attention == "uniform":
             heads = self.uniform(keys, visible, block, at, N)  # (…, B, n or 1, d)
-            one = heads.shape[-2] != n  # row a sentence, for all its tokens
+            one = heads.shape[-2] != n  # one row per sentence, the same for all its tokens
             y = heads.flatten(-3, -2) if one else query.in_a_row(heads)
         else:
             y = self.softmax(query, keys, visible, block, at, N)
@@ -215,7 +209,7 @@ class Transformer(Reading):
         return self.join(query, self.tap("heads", heads, at, N))
 
     def by_head(self, sequence: Sequence, at: At, block: str, letters: str) -> tuple[Tensor, ...]:
-        """x W_Q, x W_K or x W_V of each letter, (…, N, d) → (…, B, H, n, d_head)."""
+        """x W_Q, x W_K, x W_V for these letters, (…, N, d) → (…, B, H, n, d_head)."""
         made = (sequence.laid_out(self.linear(sequence.x, at, block, f"W_{letter}")) for letter in letters)
         return tuple(y.unflatten(-1, (self.cfg.heads, -1)).transpose(-3, -2) for y in made)
 
@@ -238,7 +232,7 @@ class Transformer(Reading):
         return heads
 
     def uniform(self, keys: Sequence, visible, block: str, at: At, N: Callable) -> Tensor:
-        """The mean of the values. Averaging commutes with W_V, so it comes first, unless a tap stands between."""
+        """The mean of the values. The mean of x is taken before W_V, which is faster, unless a tap comes between."""
 
         def tap(name, y):  # as softmax attention gives it: (…, n, d) → (…, H, n, d_head), and back
             if name not in self.cfg.placement.taps:
@@ -253,3 +247,29 @@ class Transformer(Reading):
             return tap("heads", mean(tap("v", self.linear(keys.x, at, block, "W_V"))))
         y = self.linear(mean(keys.x).flatten(-3, -2), at, block, "W_V")
         return tap("heads", y.unflatten(-2, (keys.batch, -1)))
+
+
+class SmallWeights(Transformer):
+    """A forward pass that collects the weights that are not matrices: gains and biases of norms, those of the rule."""
+
+    def __init__(self, cfg: ModelConfig, weights):
+        super().__init__(cfg, weights)
+        self.found: dict[tuple, Tensor] = {}
+
+    def norm(self, x, name, at):
+        width = x.shape[-1]
+        self.found[*name, "gain"], self.found[*name, "bias"] = torch.ones(width), torch.zeros(width)
+        return super().norm(x, name, at)
+
+    def learned(self, name, start, per):
+        shape = {"": (), "head": (self.cfg.heads, 1, 1), "feature": (self.cfg.width,)}[per]
+        self.found[name] = torch.full(shape, start)
+        return start
+
+
+@torch.no_grad()
+def small_weights(cfg: ModelConfig, weights: dict[tuple, Tensor], dtype=torch.float32) -> dict[tuple, Tensor]:
+    """The weights that are not matrices, by name, at their start; found by a forward pass with the matrices."""
+    look = SmallWeights(cfg, weights)
+    look(*(Sequence(torch.ones(2, cfg.width, dtype=dtype)) for _ in cfg.sides))
+    return {name: start.to(dtype) for name, start in look.found.items()}

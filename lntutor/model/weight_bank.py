@@ -1,8 +1,8 @@
-"""The weight bank: the same random samples for every placement, nested in depth, width and tokens.
+"""The weight bank: the same random weights for every placement, nested in depth and width.
 
-Every matrix is cut from tiles of 64 × 64 unit-variance samples, and every tile has a random stream of its own,
-named by a stable hash of (seed, side, layer, block, parameter, tile). Changing the placement changes no sample;
-depth 6 is the first half of depth 12; width 64 is a corner of width 128.
+Every matrix consists of tiles of 64 × 64 samples of N(0, 1), and every tile has a random stream of its own, named by
+(seed, side, layer, block, parameter, tile). Changing the placement changes no sample; depth 6 is the first half of
+depth 12; width 64 is a corner of width 128.
 """
 
 from __future__ import annotations
@@ -16,14 +16,15 @@ from functools import lru_cache
 import numpy as np
 import torch
 
-from lntutor.config import Batch, Inputs, ModelConfig, megabytes
-from lntutor.matrices import matrices, scale
-from lntutor.placements import blocks
-from lntutor.reading import random_stream
+from lntutor.model.checks import megabytes
+from lntutor.model.config import Batch, Inputs, ModelConfig
+from lntutor.model.parameters import matrices, scale, weight_count
+from lntutor.model.placements import blocks
+from lntutor.model.random_streams import random_stream
 
 TILE = 64
 GIB = 2**30
-MEMORY = "LNTUTOR_MEMORY"  # MB that the bank may hold, where not 2048: for a server that many share
+MEMORY = "LNTUTOR_MEMORY"  # environment variable: MB that the bank may hold, if not 2048
 
 
 def memory_limit(environ: Mapping[str, str] = os.environ) -> int:
@@ -32,7 +33,7 @@ def memory_limit(environ: Mapping[str, str] = os.environ) -> int:
 
 
 class WeightBank:
-    """Samples and ready matrices under one limit in bytes, the least recently used leave first."""
+    """Samples and scaled matrices, kept up to a limit in bytes; the least recently used are dropped first."""
 
     def __init__(self, limit: int | None = None):
         self.limit = memory_limit() if limit is None else limit
@@ -41,18 +42,19 @@ class WeightBank:
         self._lock = threading.RLock()
 
     def clear(self) -> None:
-        """Forget everything; the same samples come back when asked for."""
+        """Drop everything; the next call draws the same samples again."""
         with self._lock:
             self._kept.clear()
             self.used = 0
 
     def samples(self, seed: int, name: tuple, rows: int, columns: int) -> torch.Tensor:
-        """(rows, columns) float32 samples of N(0, 1): the corner of one unlimited matrix for this seed and name."""
+        """(rows, columns) float32 samples of N(0, 1): a corner of the endless matrix of this seed and name."""
         with self._lock:
             key = ("samples", seed, *name)
             have = self._kept.get(key)
             if have is None or have.shape[0] < rows or have.shape[1] < columns:
-                have = self._grown(have, seed, name, rows, columns)
+                with torch.inference_mode(False):  # kept for every caller: autograd takes no inference tensors
+                    have = self._grown(have, seed, name, rows, columns)
                 self._keep(key, have)
             self._kept.move_to_end(key)
             return have[:rows, :columns]
@@ -63,7 +65,8 @@ class WeightBank:
             key = ("ready", seeds, name, shape, factor, dtype)
             if key not in self._kept:
                 parts = [self.samples(seed, name, *shape) for seed in seeds]
-                self._keep(key, torch.stack(parts).to(dtype).mul_(factor))
+                with torch.inference_mode(False):
+                    self._keep(key, torch.stack(parts).to(dtype).mul_(factor))
             self._kept.move_to_end(key)
             return self._kept[key]
 
@@ -94,9 +97,8 @@ class WeightBank:
 BANK = WeightBank()
 
 
-def bytes_needed(cfg: ModelConfig, inputs: Inputs, seeds: int = 1, item: int = 4) -> int:
-    """Memory for the weights and for what one pass keeps of the signal, in bytes."""
-    weights = sum(rows * columns for rows, columns in (m.shape for m in matrices(cfg)))
+def bytes_needed(cfg: ModelConfig, inputs: Inputs, item: int = 4) -> int:
+    """Bytes for the weights of one network and for the signals that one pass keeps, at `item` bytes per number."""
     batch, n = inputs.batch, inputs.tokens
     if isinstance(inputs.kind, Batch):
         batch, n = inputs.kind.source.shape
@@ -104,31 +106,29 @@ def bytes_needed(cfg: ModelConfig, inputs: Inputs, seeds: int = 1, item: int = 4
     subs = sum(len(blocks(cfg.stack, side)) for side in cfg.sides) * cfg.depth
     maps = 3 * cfg.heads * n * n if cfg.attention == "softmax" else 0
     signal = batch * subs * (n * (12 * cfg.width + 2 * cfg.ffn) + maps) + 3 * batch * n * inputs.vocab
-    return seeds * item * (weights + signal + inputs.vocab * cfg.width)
+    return item * (weight_count(cfg) + signal + inputs.vocab * cfg.width)
 
 
 def check_weights(cfg: ModelConfig, item: int = 4) -> None:
-    """Refuse, before anything is drawn, a model whose weights alone would exceed the bank's limit."""
-    need = item * sum(rows * columns for rows, columns in (m.shape for m in matrices(cfg)))
+    """A ValueError, before anything is drawn, if a model's weights alone exceed the bank's limit."""
+    _check_limit(item * weight_count(cfg), f"The weights of {_size(cfg)} need")
+
+
+def check_memory(cfg: ModelConfig, inputs: Inputs, item: int = 4) -> None:
+    """A ValueError, before anything is drawn, if one pass of one network exceeds the bank's limit."""
+    what = f"{_size(cfg)}, tokens={inputs.tokens}, batch={inputs.batch} needs"
+    _check_limit(bytes_needed(cfg, inputs, item), what)
+
+
+def _size(cfg: ModelConfig) -> str:
+    return f"depth={cfg.depth}, width={cfg.width}, ffn={cfg.ffn}"
+
+
+def _check_limit(need: int, what: str) -> None:
     if need > BANK.limit:
-        raise ValueError(f"The weights of depth={cfg.depth}, width={cfg.width}, ffn={cfg.ffn} need {_smaller(need)}")
-
-
-def _smaller(need: int) -> str:
-    return (
-        f"{need / GIB:.1f} GiB, the limit is {BANK.limit / GIB:.1f} GiB; "
-        "make one of them smaller, or raise lntutor.weights.BANK.limit (in bytes)"
-    )
-
-
-def check_memory(cfg: ModelConfig, inputs: Inputs, seeds: int = 1, item: int = 4) -> None:
-    """Refuse, before anything is drawn, a config that alone would exceed the bank's limit."""
-    need = bytes_needed(cfg, inputs, seeds, item)
-    if need > BANK.limit:
-        raise ValueError(
-            f"depth={cfg.depth}, width={cfg.width}, ffn={cfg.ffn}, tokens={inputs.tokens}, batch={inputs.batch} "
-            f"needs {_smaller(need)}"
-        )
+        limit = f"the limit is {BANK.limit / GIB:.1f} GiB; make one of them smaller"
+        advice = "or raise lntutor.model.weight_bank.BANK.limit (in bytes)"
+        raise ValueError(f"{what} {need / GIB:.1f} GiB, {limit}, {advice}")
 
 
 @lru_cache(maxsize=256)
@@ -138,9 +138,7 @@ def recipe(cfg: ModelConfig) -> dict[tuple, tuple[tuple[int, int], float]]:
 
 
 class Weights:
-    """The matrices of one model by name, (side, layer, block, parameter): (fan_in, fan_out), behind an axis of seeds
-    if there are several.
-    """
+    """weights[side, layer, block, parameter]: (fan_in, fan_out), or (seeds, fan_in, fan_out) for several seeds."""
 
     def __init__(self, cfg: ModelConfig, seeds: tuple[int, ...], dtype: torch.dtype = torch.float32):
         self.seeds, self.dtype = seeds, dtype
@@ -151,5 +149,5 @@ class Weights:
         return ready if len(self.seeds) > 1 else ready[0]
 
     def get(self, name: tuple, default=None):
-        """Biases and gains are 0 and 1 at initialisation: there are none to look up."""
+        """A matrix, or the default: at initialisation there are no biases (0) and no gains (1)."""
         return self[name] if name in self._recipe else default

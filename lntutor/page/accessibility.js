@@ -1,6 +1,6 @@
-// The view of lntutor.reach.Reach: looks after the controls around it, where ipywidgets leaves something out.
+// The view of lntutor.page.accessibility.Accessibility: adds to the controls around it what ipywidgets leaves out.
 
-const REST = 1000 // ms without a change after which the news is said,
+const REST = 1000 // ms without a change after which the news is read out,
 const LONGEST = 10000 // and no later than this while changes go on
 const SOON = 100 // ms after a change at which new controls are looked for
 const ROOTS = ".lntutor-explorer, .lntutor-ask"
@@ -72,16 +72,16 @@ function render({ model, el, signal }) {
   let looking = 0
   let saying = 0
   let since = 0
-  let said = null // nothing is news when the page opens
+  let last = null // nothing is news when the page opens
   line.setAttribute("role", "status")
   line.className = "lntutor-aloud"
   el.append(line)
 
   const say = () => {
     since = saying = 0
-    const words = news(root)
-    if (said !== null && said !== words) line.textContent = words
-    said = words
+    const text = news(root)
+    if (last !== null && last !== text) line.textContent = text
+    last = text
   }
   const look = () => {
     looking = 0

@@ -1,17 +1,12 @@
-"""Reach: what everyone needs of a page and ipywidgets leaves out, for the explorers and the questions.
+"""What everyone needs of a page and ipywidgets leaves out, for the explorers and the questions.
 
-Names for sliders, news that is read out, a focus that is seen, nothing that moves by itself, room on a narrow page,
-buttons that act on what was set last.
+Names for sliders, news that a screen reader reads out, a visible focus, no motion where the reader asks for none, room
+on a narrow page, buttons that act on the last value set.
 """
 
 from pathlib import Path
 
-import ipywidgets
-
-try:
-    from anywidget import AnyWidget
-except ImportError:
-    AnyWidget = None
+from anywidget import AnyWidget
 
 # ipywidgets takes the outline from some of its inputs, by rules that only an id outweighs.
 CSS = """
@@ -29,19 +24,12 @@ CSS = """
 """
 
 
-def reach() -> list[ipywidgets.Widget]:
-    """The widget to put among the children of an explorer or a question; none where anywidget does not load."""
-    return [Reach()] if AnyWidget else []
+class Accessibility(AnyWidget):
+    """Goes among the children of an explorer or a question, shows nothing, and looks after the controls around it."""
 
+    _esm = Path(__file__).with_suffix(".js").read_text("utf-8")  # as in live.py: anywidget would keep a Path for ever
+    _css = CSS
 
-if AnyWidget:
-
-    class Reach(AnyWidget):
-        """Shows nothing: it looks after the controls around it."""
-
-        _esm = Path(__file__).with_suffix(".js").read_text("utf-8")  # as in live.py: of a Path nothing is let go
-        _css = CSS
-
-        def __init__(self):
-            super().__init__()
-            self.add_class("lntutor-reach")
+    def __init__(self):
+        super().__init__()
+        self.add_class("lntutor-reach")

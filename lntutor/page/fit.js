@@ -1,72 +1,13 @@
-// The view of lntutor.live.LivePlot: draws `picture` (JSON: data, layout, alt, height) with Plotly.react.
+// A figure that fits the page: the one place where text is broken, panels are stacked and drawings are scaled to a width.
+// live.js and the pages of the site both begin with this file.
 
-const PATIENCE = 8000 // ms after which a view that still has no plotly.js asks for it, whoever asked before
-const CONFIG = {
-  responsive: false, // the size follows the cell, below
-  displaylogo: false,
-  displayModeBar: "hover",
-  showTips: false, // they would cover the toolbar of the page
-  showLink: false,
-  showSendToCloud: false,
-  plotlyServerURL: "",
-  modeBarButtonsToRemove: ["lasso2d", "select2d", "sendDataToCloud"],
-  toImageButtonOptions: { format: "png", scale: 2, filename: "figure" },
-}
-
-// One shelf a page, shared by every plot of every kernel: version → plotly.js, there or on its way.
-const shelf = (globalThis[Symbol.for("lntutor.plotly")] ??= new Map())
-
-function place(version) {
-  if (!shelf.has(version)) {
-    const entry = { page: crypto.getRandomValues(new Uint32Array(4)).join("-"), asked: new Set(), arrived: false }
-    entry.ready = new Promise((resolve, reject) => {
-      entry.deliver = (buffer) => {
-        if (entry.arrived) return
-        entry.arrived = true
-        load(buffer).then(resolve, reject)
-      }
-    })
-    shelf.set(version, entry)
-  }
-  return shelf.get(version)
-}
-
-// A module has a scope of its own: `module` below is what plotly.js exports to, and no `define` of the page is met.
-async function load(buffer) {
-  const source = new Blob([buffer]).stream().pipeThrough(new DecompressionStream("gzip"))
-  const parts = ["const module = { exports: {} };\n", await new Response(source).blob(), "\nexport default module.exports;"]
-  const url = URL.createObjectURL(new Blob(parts, { type: "text/javascript" }))
-  const other = Object.getOwnPropertyDescriptor(globalThis, "Plotly")
-  try {
-    return (await import(url)).default
-  } finally {
-    URL.revokeObjectURL(url)
-    if (other) Object.defineProperty(globalThis, "Plotly", other)
-    else delete globalThis.Plotly // leave the page's own plotly alone
-  }
-}
-
-// The promise of plotly.js: from the shelf, else from the kernel, which is asked once for all its plots.
-function library(model, signal) {
-  const [version, kernel] = model.get("plotlyjs").split(" ")
-  const entry = place(version)
-  if (entry.arrived) return entry.ready
-  model.on("msg:custom", (content, buffers) => {
-    if (content.type === "plotly") entry.deliver(buffers[0])
-  })
-  const ask = () => {
-    entry.asked.add(kernel)
-    model.send({ type: "plotly", page: entry.page })
-  }
-  if (!entry.asked.has(kernel)) ask()
-  const timer = setInterval(ask, PATIENCE)
-  const stop = () => clearInterval(timer)
-  entry.ready.then(stop, stop)
-  signal.addEventListener("abort", () => {
-    stop()
-    entry.asked.delete(kernel) // the answer may be lost with this view
-  })
-  return entry.ready
+// The picture at so many pixels across, `more` pixels higher than it asks for: data and layout for Plotly.react.
+function fitted(picture, width, more = 0) {
+  const { data, layout, height: asked } = JSON.parse(picture)
+  identify(data)
+  const given = shrink(data, layout, asked, width) + more
+  const height = given + fit(data, layout, given, width)
+  return { data, layout: { ...layout, width, height, autosize: false } }
 }
 
 // Names, not positions, say which trace is which, so that a hidden one stays hidden when another comes before it.
@@ -77,19 +18,12 @@ function identify(data) {
     const name = parts.map((part) => part ?? "").join("-")
     const count = seen.get(name) ?? 0
     seen.set(name, count + 1)
-    trace.uid = (trace.uid ?? `${name}-${count}`).replace(/[^A-Za-z0-9-]/g, escape)
+    trace.uid = (trace.uid ?? `${name}-${count}`).replace(/[^A-Za-z0-9-]/g, inCode)
   }
   return data
 }
 
-const escape = (letter) => `_${letter.charCodeAt(0).toString(16)}` // plotly.js uses a uid as the name of a class
-
-// What a screen reader does not meet should not take the focus.
-function hideButtons(plot) {
-  for (const button of plot.querySelectorAll(".modebar-btn")) button.tabIndex = -1
-}
-
-// Words that fit ------------------------------------------------------------------------------------------------
+const inCode = (letter) => `_${letter.charCodeAt(0).toString(16)}` // plotly.js uses a uid as the name of a class
 
 const ruler = document.createElement("canvas").getContext("2d")
 
@@ -120,6 +54,7 @@ const NARROW = 26 // letters across: with less room, panels stand over one anoth
 const LEGEND = 620 // pixels across for which a figure counts the lines of its legend
 const SIDES = 110 // pixels about that the numbers and names of the axes take
 const SMALLEST = 9 // pixels of type
+const LARGE = 18 // pixels of type that is read from the back row
 const breaks = (text) => text.split("<br>").length - 1
 
 // The axes of a letter, each with its place: "x" → xaxis, xaxis2 …
@@ -170,11 +105,13 @@ function fit(data, layout, height, width) {
 
   const titled = axes(layout, "x").filter((axis) => axis.title?.text)
   const below = titled.map((axis) => within(axis.title, axis.title.font?.size ?? type, room(axis)))
-  if (width < LEGEND) {
+  if (width < LEGEND || type >= LARGE) {
     const tall = height - (layout.margin?.t ?? 0) - 9 * type // without what stands below
     for (const { title, domain } of axes(layout, "y")) {
       if (title?.text) within(title, title.font?.size ?? type, (domain[1] - domain[0]) * tall)
     }
+  }
+  if (width < LEGEND) {
     const beyond = data.some((trace) => trace.text && trace.cliponaxis === false) // words that may leave the axes
     if (beyond) layout.margin = { ...layout.margin, r: (layout.margin?.r ?? base.margin?.r ?? 0) + 2 * type }
   }
@@ -255,107 +192,3 @@ function lacking(plot) {
   })
   return Math.max(0, ...lacks.map(Math.ceil))
 }
-
-function save(address, name) {
-  const link = document.createElement("a")
-  link.href = address
-  link.download = name
-  link.click()
-}
-
-function render({ model, el, signal }) {
-  const frame = document.createElement("div") // of our own: ipywidgets sets the size of `el`
-  const image = document.createElement("div") // what a screen reader meets, in place of the plot's many parts
-  const plot = document.createElement("div")
-  const wait = document.createElement("p")
-  image.setAttribute("role", "img")
-  for (const part of [plot, wait]) part.setAttribute("aria-hidden", "true")
-  frame.append(image, wait)
-  el.classList.add("lntutor-live")
-  el.append(frame)
-
-  let Plotly = null
-  let picture = null
-  let drawn = { picture: null, width: 0 }
-  let busy = false
-
-  const read = () => {
-    picture = model.get("picture")
-    const { alt, height } = JSON.parse(picture)
-    image.setAttribute("aria-label", alt)
-    if (Plotly) return
-    frame.style.height = `${height}px`
-    wait.textContent = alt
-  }
-
-  // The picture at this width, so many pixels higher than it asks for.
-  const paint = async (width, more) => {
-    const { data, layout, height: asked } = JSON.parse(drawn.picture)
-    identify(data)
-    const given = shrink(data, layout, asked, width) + more
-    const height = given + fit(data, layout, given, width)
-    frame.style.height = `${height}px`
-    layout.uirevision ??= "lntutor"
-    if (plot.parentNode !== frame) frame.replaceChildren(image, plot)
-    await Plotly.react(plot, data, { ...layout, width, height, autosize: false }, CONFIG)
-  }
-
-  // Draws what is on the model at the width of the cell; a change that comes meanwhile is drawn next, only the last.
-  const draw = async () => {
-    if (busy || !Plotly) return
-    busy = true
-    try {
-      for (;;) {
-        const width = frame.clientWidth
-        if (!width || signal.aborted || (drawn.picture === picture && drawn.width === width)) break
-        drawn = { picture, width }
-        await paint(width, 0)
-        const more = lacking(plot)
-        if (more) await paint(width, more)
-        hideButtons(plot)
-      }
-    } finally {
-      busy = false
-    }
-  }
-
-  // What the kernel wants done in the page, once, also where the plot is shown twice.
-  const obey = async (content, buffers) => {
-    if (content.done || !["png", "download", "copy"].includes(content.type)) return
-    if (content.type === "png" && !(Plotly && drawn.width)) return
-    content.done = true
-    if (content.type === "copy") {
-      await navigator.clipboard?.writeText(content.text).catch(() => {}) // the text stands in the page as well
-    } else if (content.type === "png") {
-      save(await Plotly.toImage(plot, { format: "png", scale: 2 }), content.name)
-    } else {
-      const url = URL.createObjectURL(new Blob([buffers[0]], { type: content.mime }))
-      save(url, content.name)
-      setTimeout(() => URL.revokeObjectURL(url), 60000)
-    }
-  }
-
-  const observer = new ResizeObserver(draw)
-  read()
-  observer.observe(frame)
-  model.on("change:picture", () => {
-    read()
-    draw()
-  })
-  model.on("msg:custom", obey)
-  library(model, signal).then(
-    (loaded) => {
-      Plotly = loaded
-      draw()
-    },
-    (error) => {
-      wait.textContent = `plotly.js does not load in this page (${error.message}). ${wait.textContent}`
-    },
-  )
-  return () => {
-    observer.disconnect()
-    Plotly?.purge(plot)
-  }
-}
-
-export default { render }

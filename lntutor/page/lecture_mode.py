@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import weakref
 from typing import Any
 
-LECTURE = "LNTUTOR_LECTURE"  # set to 1: type for the back row, from the start
+from lntutor.figures.lecture_type import lecturing, switch
+from lntutor.model.checks import check_flag
 
 # Widgets with the class, wherever they stand; then the page around them while jupyterlab-slideshow presents: the code
 # of a cell that shows a figure, a question or the ledger is hidden, until Enter opens it.
@@ -36,25 +36,7 @@ body[data-jp-deck-mode="presenting"]:has(.lntutor-lecture) .jp-Notebook.jp-mod-c
   .jp-CodeCell:has(.jp-OutputArea-output :is(.lntutor-lecture, caption)) .jp-Cell-inputWrapper { display: none; }
 """
 
-YES, NO = ("1", "true", "yes", "on"), ("", "0", "false", "no", "off")
-
 FOLLOWERS: weakref.WeakSet[Any] = weakref.WeakSet()  # what is on the page; each has `lecture_changed(on)`
-_switch: list[bool] = []  # what `lecture` was last told; empty before
-
-
-def lecturing(asked: bool | None = None) -> bool:
-    """Whether type is for the back row: as asked, else as `lecture` was told, else as the environment says."""
-    if asked is not None:
-        return bool(asked)
-    return _switch[0] if _switch else switched_on(LECTURE)
-
-
-def switched_on(variable: str) -> bool:
-    """Whether a variable of the environment says yes; not where it is unset or empty."""
-    said = os.environ.get(variable, "").lower()
-    if said not in YES + NO:
-        raise ValueError(f"{variable} must be 1 or 0 (or true, yes, on; false, no, off), got {said!r}")
-    return said in YES
 
 
 def lecture(on: bool = True) -> None:
@@ -62,15 +44,13 @@ def lecture(on: bool = True) -> None:
 
     `False` goes back to type for reading. A figure that is drawn already stays as it is: run its cell again.
     """
-    from lntutor.config import flag  # here: `lab` reads a name of this module, and should not wait for numpy
-
-    _switch[:] = [flag("on", on)]
+    switch(check_flag("on", on))
     for follower in list(FOLLOWERS):
-        follower.lecture_changed(_switch[0])
+        follower.lecture_changed(on)
 
 
 def follow(widget: Any, on: bool | None = None) -> None:
-    """Have a widget told of the switch, and mark it as it stands now, or as `on` says."""
+    """Let a widget follow the switch, and mark it as the switch stands now, or as `on` says."""
     FOLLOWERS.add(widget)
     mark(widget, lecturing(on))
 

@@ -5,6 +5,8 @@ installed plotly package, so nothing is fetched from elsewhere. It is never part
 has none yet asks for it, once for all its plots.
 """
 
+from __future__ import annotations
+
 import gzip
 import json
 import time
@@ -12,20 +14,19 @@ import uuid
 from functools import cache
 from html import escape
 from pathlib import Path
+from typing import Any
 
-import ipywidgets
 import plotly.graph_objects as go
+from anywidget import AnyWidget
 from plotly.offline import get_plotlyjs, get_plotlyjs_version
 from plotly.utils import PlotlyJSONEncoder
 from traitlets import Unicode
 
-from lntutor import lecturing
+from lntutor.figures.lecture_type import lecturing
+from lntutor.page import lecture_mode
 
-try:
-    from anywidget import AnyWidget
-except ImportError as error:
-    AnyWidget, MISSING = None, error
-
+HERE = Path(__file__).parent
+FIT = (HERE / "fit.js").read_text("utf-8")  # breaks text and stacks panels, in live plots and on the site's pages
 HEIGHT = 420  # pixels, where neither the caller nor the figure says
 KERNEL = uuid.uuid4().hex  # tells the kernels apart that one page talks to
 PAUSE = 5.0  # seconds in which a page is not sent the library twice, however often it asks
@@ -46,9 +47,9 @@ DRAW_STATIC = """
 """
 
 
-def live_plot(figure: go.Figure, alt: str = "", height: int | None = None) -> ipywidgets.DOMWidget:
-    """A `LivePlot` of the figure, or a `PlainPlot` with a sentence why where anywidget does not load."""
-    return (LivePlot if AnyWidget else PlainPlot)(figure, alt=alt, height=height)
+def live_plot(figure: go.Figure, alt: str = "", height: int | None = None) -> LivePlot:
+    """The figure as a widget, drawn in the page."""
+    return LivePlot(figure, alt=alt, height=height)
 
 
 def text_alternative(figure: go.Figure) -> str:
@@ -81,24 +82,45 @@ def with_twin(bundle, html: str):
     return {**bundle, "text/html": html} if bundle else bundle
 
 
-def check(figure: go.Figure) -> go.Figure:
-    """The figure, if it is one."""
-    if not isinstance(figure, go.Figure):
-        raise TypeError(f"figure must be a plotly.graph_objects.Figure, got {type(figure).__name__}")
-    return figure
-
-
 @cache
 def library() -> bytes:
     """plotly.js of the installed plotly package, compressed: 1.7 MB in place of 4.8."""
     return gzip.compress(get_plotlyjs().encode(), compresslevel=1)
 
 
-class Pictured:
-    """A widget of one figure: the figure, its words, and its twin for pages without a kernel."""
+class LivePlot(AnyWidget):
+    """A go.Figure in the page; `show` puts another in its place, and the reader's zoom stays.
 
-    _figure: go.Figure
-    _alt: str
+    It is as wide as its cell or box, and as high as `height`, the figure's `layout.height` or 420 pixels say. Zoom
+    and hidden traces are kept as plotly's `uirevision` has it: one for all figures, unless a figure names its own.
+
+    Messages: the page sends `{"type": "plotly", "page": id}` and gets `{"type": "plotly"}` with the library as a
+    buffer; `{"type": "png", "name": …}` has the page save what it shows, `{"type": "download", "name": …,
+    "mime": …}` the file in the buffer, and `{"type": "copy", "text": …}` copies a text.
+    """
+
+    _esm = FIT + (HERE / "live.js").read_text("utf-8")  # as text: given a Path, anywidget never lets a plot go
+    _css = (
+        """
+        .lntutor-live { width: 100%; flex-shrink: 0; }
+        .widget-hbox > .lntutor-live { flex: 1 1 0px; min-width: min(160px, 100%); }
+        .lntutor-live > div { position: relative; overflow: hidden; }
+        .lntutor-live [role="img"] { position: absolute; inset: 0; pointer-events: none; }
+        .lntutor-live p { margin: 1em; opacity: 0.7; }
+        .lntutor-live .js-plotly-plot { position: absolute; left: 0; top: 0; }
+        .jupyter-widgets-disconnected > .lntutor-live::before { display: block; color: #a30000; content:
+    """
+        + f'"{GONE}" }}\n'
+        + lecture_mode.CSS
+    )
+    picture = Unicode().tag(sync=True)
+    plotlyjs = Unicode(f"{get_plotlyjs_version()} {KERNEL}").tag(sync=True)  # which one, and from whom
+
+    def __init__(self, figure: go.Figure, *, alt: str = "", height: int | None = None):
+        self._height = height
+        super().__init__(picture=self._encoded(figure, alt))
+        lecture_mode.mark(self, lecturing())
+        self.on_msg(self._answer)
 
     @property
     def figure(self) -> go.Figure:
@@ -110,107 +132,34 @@ class Pictured:
         """What a screen reader says of it."""
         return self._alt
 
-    def _repr_mimebundle_(self, **options):
-        return with_twin(super()._repr_mimebundle_(**options), static_twin(self.figure, self.alt))
-
-
-if AnyWidget:
-
-    class LivePlot(Pictured, AnyWidget):
-        """A go.Figure in the page; `show` puts another in its place, and the reader's zoom stays.
-
-        It is as wide as its cell or box, and as high as `height`, the figure's `layout.height` or 420 pixels say. Zoom
-        and hidden traces are kept as plotly's `uirevision` has it: one for all figures, unless a figure names its own.
-
-        Messages: the page sends `{"type": "plotly", "page": id}` and gets `{"type": "plotly"}` with the library as a
-        buffer; `{"type": "png", "name": …}` has the page save what it shows, `{"type": "download", "name": …,
-        "mime": …}` the file in the buffer, and `{"type": "copy", "text": …}` copies a text.
-        """
-
-        _esm = Path(__file__).with_suffix(".js").read_text("utf-8")  # of a Path anywidget never lets a plot go
-        _css = (
-            """
-            .lntutor-live { width: 100%; flex-shrink: 0; }
-            .widget-hbox > .lntutor-live { flex: 1 1 0px; min-width: min(160px, 100%); }
-            .lntutor-live > div { position: relative; overflow: hidden; }
-            .lntutor-live [role="img"] { position: absolute; inset: 0; pointer-events: none; }
-            .lntutor-live p { margin: 1em; opacity: 0.7; }
-            .lntutor-live .js-plotly-plot { position: absolute; left: 0; top: 0; }
-            .jupyter-widgets-disconnected > .lntutor-live::before { display: block; color: #a30000; content:
-        """
-            + f'"{GONE}" }}\n'
-            + lecturing.CSS
-        )
-        picture = Unicode().tag(sync=True)
-        plotlyjs = Unicode(f"{get_plotlyjs_version()} {KERNEL}").tag(sync=True)  # which one, and from whom
-
-        def __init__(self, figure: go.Figure, *, alt: str = "", height: int | None = None):
-            self._height = height
-            super().__init__(picture=self._encoded(figure, alt))
-            lecturing.mark(self, lecturing.lecturing())
-            self.on_msg(self._answer)
-
-        def show(self, figure: go.Figure, alt: str = "") -> None:
-            """Draw this figure in place of the last, in one message."""
-            self.picture = self._encoded(figure, alt)
-
-        def download_png(self, name: str = "figure.png") -> None:
-            """Have the page save what it shows, at twice the resolution of the screen."""
-            self.send({"type": "png", "name": Path(name).with_suffix(".png").name})
-
-        def download(self, name: str, mime: str, content: bytes) -> None:
-            """Have the page save this file."""
-            self.send({"type": "download", "name": Path(name).name, "mime": mime}, [content])
-
-        def copy(self, text: str) -> None:
-            """Have the page put this text on the clipboard, where the browser lets it."""
-            self.send({"type": "copy", "text": text})
-
-        def _encoded(self, figure: go.Figure, alt: str) -> str:
-            self._figure, self._alt = check(figure), alt or text_alternative(figure)
-            return encode(figure, self._alt, self._height or figure.layout.height or HEIGHT)
-
-        def _answer(self, _widget, content: dict, _buffers) -> None:
-            """Send the library to a page that asks; it may ask again while this kernel is busy."""
-            page, now = str(content.get("page")), time.monotonic()
-            if content.get("type") == "plotly" and now - SERVED.get(page, -PAUSE) >= PAUSE:
-                self.send({"type": "plotly"}, [library()])
-                SERVED[page] = time.monotonic()
-
-
-class PlainPlot(Pictured, ipywidgets.VBox):
-    """The same without anywidget: an output area that draws every figure anew, and a sentence why."""
-
-    def __init__(self, figure: go.Figure, *, alt: str = "", height: int | None = None):
-        self._height = height
-        reason = ipywidgets.HTML(
-            f"<style>{lecturing.CSS}</style>"
-            "This plot is redrawn at every change, and zoom is lost, because anywidget does not load "
-            f"({escape(str(MISSING))}). Install it into this kernel's environment, <code>pip install anywidget</code>, "
-            "and restart the kernel."
-        )
-        self._output = ipywidgets.Output()
-        super().__init__([reason, self._output])
-        lecturing.mark(self, lecturing.lecturing())
-        self.show(figure, alt)
-
     def show(self, figure: go.Figure, alt: str = "") -> None:
-        """Draw this figure in place of the last."""
-        self._figure, self._alt = check(figure), alt or text_alternative(figure)
-        picture = json.loads(encode(figure, self._alt, HEIGHT))
-        layout = picture["layout"] | {"height": self._height or figure.layout.height or HEIGHT}
-        data = {
-            "application/vnd.plotly.v1+json": {"data": picture["data"], "layout": layout},
-            "text/plain": self._alt,
-        }
-        self._output.outputs = ({"output_type": "display_data", "data": data, "metadata": {}},)
+        """Draw this figure in place of the last, in one message."""
+        self.picture = self._encoded(figure, alt)
 
     def download_png(self, name: str = "figure.png") -> None:
-        """Nothing: the camera button over the plot saves it."""
+        """Have the page save what it shows, at twice the resolution of the screen."""
+        self.send({"type": "png", "name": Path(name).with_suffix(".png").name})
 
     def download(self, name: str, mime: str, content: bytes) -> None:
-        """Say where the file would be made: this plot has no way into the page."""
-        raise ValueError(f"{name} cannot be saved from here, because anywidget does not load ({MISSING}).")
+        """Have the page save this file."""
+        self.send({"type": "download", "name": Path(name).name, "mime": mime}, [content])
 
     def copy(self, text: str) -> None:
-        """Nothing: the text stands in the page."""
+        """Have the page put this text on the clipboard, where the browser lets it."""
+        self.send({"type": "copy", "text": text})
+
+    def _encoded(self, figure: go.Figure, alt: str) -> str:
+        if not isinstance(figure, go.Figure):
+            raise TypeError(f"figure must be a plotly.graph_objects.Figure, got {type(figure).__name__}")
+        self._figure, self._alt = figure, alt or text_alternative(figure)
+        return encode(figure, self._alt, self._height or figure.layout.height or HEIGHT)
+
+    def _answer(self, _widget, content: dict, _buffers) -> None:
+        """Send the library to a page that asks; it may ask again while this kernel is busy."""
+        page, now = str(content.get("page")), time.monotonic()
+        if content.get("type") == "plotly" and now - SERVED.get(page, -PAUSE) >= PAUSE:
+            self.send({"type": "plotly"}, [library()])
+            SERVED[page] = time.monotonic()
+
+    def _repr_mimebundle_(self, **options) -> Any:
+        return with_twin(super()._repr_mimebundle_(**options), static_twin(self.figure, self.alt))

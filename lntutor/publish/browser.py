@@ -1,4 +1,4 @@
-"""Find a browser of the Chromium family, which the browser tests drive."""
+"""Find a browser of the Chromium family for the browser tests."""
 
 import os
 import shutil
@@ -12,7 +12,7 @@ MAC_APPS = (
 
 
 def find_browser(environ: Mapping[str, str] = os.environ) -> str | None:
-    """Path of Chromium or Chrome: the one that LNTUTOR_BROWSER names, else the first found; None if none."""
+    """The path of Chromium or Chrome: what LNTUTOR_BROWSER names, else the first one found, else None."""
     path = environ.get("PATH", os.defpath)
     if asked := environ.get("LNTUTOR_BROWSER"):
         if found := shutil.which(asked, path=path):

@@ -1,4 +1,4 @@
-"""`python -m lntutor doctor`: is this installation whole? One line a finding, with the fix."""
+"""`python -m lntutor doctor`: is this installation complete? One line per finding, with the fix."""
 
 import argparse
 import hashlib
@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from lntutor.browser import find_browser
+from lntutor import ROOT
+from lntutor.publish.browser import find_browser
 
-ROOT = Path(__file__).resolve().parent.parent
 MINIMUM_PYTHON = (3, 11)
 PIN = re.compile(r"(?P<name>[A-Za-z0-9._-]+)==(?P<version>[^\s;#]+)")
 
@@ -45,8 +45,8 @@ class Finding:
         return f"{line}. To fix: {self.fix}" if self.fix else line
 
 
-def examine(root: Path = ROOT) -> Iterator[Finding]:
-    """Every check in turn; a later one never depends on an earlier one."""
+def check_installation(root: Path = ROOT) -> Iterator[Finding]:
+    """Run every check; none depends on another."""
     yield check_python()
     yield from check_packages(root)
     yield from check_torch(root)
@@ -58,7 +58,7 @@ def examine(root: Path = ROOT) -> Iterator[Finding]:
 
 
 def check_python(version: tuple[int, ...] = tuple(sys.version_info[:3]), venv: Path = ROOT / ".venv") -> Finding:
-    """Python is new enough, and the one in .venv where there is one."""
+    """Python is new enough, and is the one in .venv if there is one."""
     found = ".".join(map(str, version)) + f" in {sys.prefix}"
     if version[:2] >= MINIMUM_PYTHON:
         if venv.is_dir() and venv.resolve() != Path(sys.prefix).resolve():
@@ -69,7 +69,7 @@ def check_python(version: tuple[int, ...] = tuple(sys.version_info[:3]), venv: P
 
 
 def pinned_versions(root: Path = ROOT) -> dict[str, str]:
-    """name → version, from requirements.txt, or from the installed package where there is no clone."""
+    """name → version, from requirements.txt, or from the installed package if there is no clone."""
     path = root / "requirements.txt"
     if path.is_file():
         lines = path.read_text(encoding="utf-8").splitlines()
@@ -79,22 +79,19 @@ def pinned_versions(root: Path = ROOT) -> dict[str, str]:
 
 
 def check_packages(root: Path = ROOT) -> Iterator[Finding]:
-    """Every pinned package is installed in the pinned version; a build label such as +cpu is free."""
+    """Every pinned package has the pinned version; a build label such as +cpu is ignored."""
     for name, wanted in pinned_versions(root).items():
         fix = _install(f"{name}=={wanted}")
         try:
             found = importlib.metadata.version(name)
         except importlib.metadata.PackageNotFoundError:
-            yield Finding("FAIL", name, f"not installed, {wanted} is needed", fix)
-            continue
-        if found.partition("+")[0] == wanted:
-            yield Finding("ok", name, found)
-        else:
-            yield Finding("FAIL", name, f"{found}, {wanted} is needed", fix)
+            found = "not installed"
+        right = found.partition("+")[0] == wanted
+        yield Finding("ok", name, found) if right else Finding("FAIL", name, f"{found}, {wanted} is needed", fix)
 
 
 def check_torch(root: Path = ROOT) -> Iterator[Finding]:
-    """torch computes a gradient that is known, torchtext imports: in a process that may die of it."""
+    """torch computes a known gradient and torchtext imports, tried in another process because it may crash."""
     output, error = _run_python(sys.executable, PROBE)
     pins = pinned_versions(root)
     if PROBE_GRADIENT in output:
@@ -110,13 +107,13 @@ def check_torch(root: Path = ROOT) -> Iterator[Finding]:
 
 
 def check_kernel() -> Finding:
-    """The kernel that this environment's JupyterLab starts is Python of this environment."""
+    """The kernel that JupyterLab starts is the Python of this environment."""
     subject, fix = "kernel", f'"{sys.executable}" -m ipykernel install --sys-prefix'
     try:
         from jupyter_client.kernelspec import KernelSpecManager
 
         spec = KernelSpecManager().get_kernel_spec("python3")
-    except Exception as error:  # whatever is broken there, the line says it
+    except Exception as error:  # whatever is broken, the finding says it
         return Finding("FAIL", subject, f"none found ({type(error).__name__}: {error})", fix)
     program = spec.argv[0]
     if program in {"python", "python3"}:  # Jupyter runs its own Python for these
@@ -137,7 +134,7 @@ def check_server() -> Iterator[Finding]:
         import psutil
 
         program = psutil.Process(int(os.environ["JPY_PARENT_PID"])).cmdline()[0]
-    except Exception:  # no such process, no such right, or no psutil: nothing can be said
+    except Exception:  # no such process, no permission or no psutil: nothing to report
         return
     output, _ = _run_python(program, "import sys; print(sys.prefix)")
     if not output:
@@ -150,8 +147,7 @@ def check_server() -> Iterator[Finding]:
 
 
 def check_browser() -> Finding:
-    """A browser is there; JupyterLab can also be opened by hand, so its lack is a warning."""
-    fix = "install any browser; the browser tests need Chromium or Chrome"
+    """There is a browser; JupyterLab can also be opened by hand, so a missing one is only a warning."""
     try:
         if found := find_browser():
             return Finding("ok", "browser", found)
@@ -159,41 +155,41 @@ def check_browser() -> Finding:
     except ValueError as error:
         return Finding("warn", "browser", str(error))
     except webbrowser.Error:
+        fix = "install any browser; the browser tests need Chromium or Chrome"
         return Finding("warn", "browser", "none found", fix)
 
 
 def check_data(folder: Path) -> Iterator[Finding]:
-    """Every file that a SHA256SUMS below `folder` lists is there and unchanged."""
+    """Every file listed in a SHA256SUMS below `folder` exists and is unchanged."""
     lists = sorted(folder.rglob("SHA256SUMS"))
     if not lists:
         yield Finding("ok", "data", "none to check yet")
     for sums in lists:
         place = sums.parent.relative_to(folder.parent).as_posix()
-        problems = list(_damaged_files(sums))
-        if problems:
-            yield Finding("FAIL", place, "; ".join(problems), f"git checkout -- {place}")
-        else:
-            yield Finding("ok", place, "every file matches its checksum")
+        yield _files_finding(place, list(_damaged_files(sums)), f"git checkout -- {place}")
 
 
 def check_downloads() -> Iterator[Finding]:
-    """Where Multi30k was downloaded, or a part of it: every file is there and as published."""
+    """If Multi30k was downloaded, even in part: every file exists and is as published."""
     try:
-        from lntutor.download import FETCH, MULTI30K, cache_folder, missing_files
-    except ImportError:  # a package is missing, and was named above
+        from lntutor.text.download import FETCH, MULTI30K, cache_folder, missing_files
+    except ImportError:  # a missing package, reported above
         return
     folder = cache_folder("multi30k")
     if len(missing_files(folder, MULTI30K)) == len(MULTI30K):
         return
     problems = [problem for file in MULTI30K if (problem := _damage(folder / file.name, file.sha256))]
+    yield _files_finding(str(folder), problems, f"{FETCH}; or delete this folder")
+
+
+def _files_finding(place: str, problems: list[str], fix: str) -> Finding:
     if problems:
-        yield Finding("FAIL", str(folder), "; ".join(problems), f"{FETCH}; or delete this folder")
-    else:
-        yield Finding("ok", str(folder), "every file matches its checksum")
+        return Finding("FAIL", place, "; ".join(problems), fix)
+    return Finding("ok", place, "every file matches its checksum")
 
 
 def _damaged_files(sums: Path) -> Iterator[str]:
-    """What is wrong with each file that `sums` lists."""
+    """One sentence per damaged file that `sums` lists."""
     for number, line in enumerate(sums.read_text(encoding="utf-8").splitlines(), start=1):
         listed = re.fullmatch(r"([0-9a-f]{64}) [ *](.+)", line)
         if not listed:
@@ -203,7 +199,7 @@ def _damaged_files(sums: Path) -> Iterator[str]:
 
 
 def _damage(path: Path, wanted: str) -> str:
-    """What is wrong with a file that should have this SHA-256; nothing if it has."""
+    """What is wrong with a file that should have this SHA-256; empty if nothing is."""
     try:
         with path.open("rb") as file:
             found = hashlib.file_digest(file, "sha256").hexdigest()
@@ -213,7 +209,7 @@ def _damage(path: Path, wanted: str) -> str:
 
 
 def _install(what: str) -> str:
-    """The command that installs into this very environment."""
+    """The command that installs into this environment."""
     return f'"{sys.executable}" -m pip install {what}'
 
 
@@ -232,10 +228,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print each finding as it comes; 1 if any failed."""
+    """Print each finding as it comes; exit code 1 if any failed."""
     failed = 0
-    for finding in examine():
+    for finding in check_installation():
         print(finding, flush=True)
         failed += finding.level == "FAIL"
-    print(f"\n{failed} to fix" if failed else "\nall is well")
+    print(f"\n{failed} to fix" if failed else "\nEverything is fine.")
     return 1 if failed else 0

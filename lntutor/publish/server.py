@@ -1,6 +1,8 @@
-"""What serves `make app`: Voilà with our start page, warm kernels, a limit on them, and nothing else to read.
+"""The server of `make app`: Voilà with our start page, warm kernels, a limit on their number, and no other files.
 
-A warm kernel has imported the course and drawn one figure before anyone asks for it; it serves any page.
+A warm kernel has imported the course and drawn one figure before anyone asks for it, and serves any page: from click to
+curve it saves half the time (benchmarks/app.py). Voilà's own preheating keeps kernels per notebook, so that 19 pages
+would need 19 of them, each of which has run its whole notebook.
 """
 
 from __future__ import annotations
@@ -15,9 +17,11 @@ import webbrowser
 from functools import cache, partial
 from ipaddress import ip_address
 from pathlib import Path
+from typing import Any
 
 import tornado.ioloop
 import tornado.web
+from jupyter_core.utils import ensure_async
 from jupyter_server.auth.decorator import allow_unauthenticated
 from jupyter_server.base.handlers import JupyterHandler
 from jupyter_server.services.kernels.kernelmanager import AsyncMappingKernelManager
@@ -27,21 +31,18 @@ from traitlets.config import Config
 from voila.app import Voila
 from voila.shutdown_kernel_handler import VoilaShutdownKernelHandler
 
-from lntutor.notes import HOME
+from lntutor.lesson.notes import HOME
+from lntutor.page import document
+from lntutor.page.document import render
 
 TEMPLATES = Path(__file__).resolve().parent / "jupyter" / "app"
-# All that is answered besides our own pages: kernels of open pages, the page's scripts and styles, the notebooks.
+# What is served besides our own pages: the kernels of open pages, scripts and styles, the notebooks.
 SERVED = (
-    "/api/kernels/",
-    "/voila/templates/",
-    "/voila/static/",
-    "/voila/api/themes/",
-    "/voila/labextensions/",
-    "/voila/render/",
-    "/voila/execution/",
-)
+    "/api/kernels/", "/voila/templates/", "/voila/static/", "/voila/api/themes/", "/voila/labextensions/",
+    "/voila/render/", "/voila/execution/",
+)  # fmt: skip
 EXTENSIONS = ["@voila-dashboards/widgets-manager8", "@jupyter-widgets/jupyterlab-manager", "anywidget"]
-# The first figure of a kernel loads much of torch and plotly. The widgets are closed: a page would fetch them all.
+# A kernel's first figure loads much of torch and plotly. The widgets are closed, or the page would fetch them all.
 WARM = """\
 import lntutor.explore
 from ipywidgets import Widget
@@ -53,12 +54,12 @@ del lntutor, Widget
 
 
 class Kernels(AsyncMappingKernelManager):
-    """Kernels with a limit; a few of them are warm before a page asks."""
+    """Kernels up to a limit, a few of which are warm before a page asks for one."""
 
-    limit = Int(8, config=True, help="pages that are open at once")
-    warm = Int(0, config=True, help="kernels that are kept warm")
-    pause = Float(4, config=True, help="seconds from the opening of a page to the warming of the next kernel")
-    homes = Unicode(config=True, help="folder in which every kernel keeps notes of its own; empty: those of the user")
+    limit = Int(8, config=True, help="largest number of open pages")
+    warm = Int(0, config=True, help="number of kernels kept warm")
+    pause = Float(4, config=True, help="seconds from the opening of a page to warming the next kernel")
+    homes = Unicode(config=True, help="folder with one folder of notes per kernel; empty: the notes of the user")
 
     def __init__(self, **options):
         super().__init__(**options)
@@ -66,12 +67,12 @@ class Kernels(AsyncMappingKernelManager):
         self._starting = 0
 
     def fill(self) -> None:
-        """Begin to warm what is missing, as far as the limit goes."""
+        """Start warming the missing kernels, within the limit."""
         while len(self._warmed) < self.warm and self._in_use() < self.limit:
             self._warmed.append(asyncio.get_running_loop().create_task(self._warm_one()))
 
     async def start_kernel(self, **options) -> str:
-        """The id of a warm kernel where there is one, else of a new one; 503 when too many are open."""
+        """The id of a warm kernel if there is one, else of a new one; HTTP 503 at the limit."""
         asyncio.get_running_loop().call_later(self.pause, self.fill)
         while self._warmed:
             try:
@@ -79,18 +80,18 @@ class Kernels(AsyncMappingKernelManager):
             except Exception:
                 self.log.exception("A kernel could not be warmed; the page starts one of its own.")
         if self._in_use() >= self.limit:
-            words = f"{self.limit} pages are open, and this computer has memory for no more. Close one, then reload."
-            raise tornado.web.HTTPError(503, words)
+            reason = f"{self.limit} pages are open, and this computer has memory for no more. Close one, then reload."
+            raise tornado.web.HTTPError(503, reason)
         return await self._start(**options)
 
     async def cull_kernel_if_idle(self, kernel_id: str) -> None:
-        """End a kernel whose page is gone; one that waits warm is idle by its nature."""
+        """End a kernel whose page is gone, but none that is waiting warm."""
         done = (task for task in self._warmed if task.done() and not task.cancelled() and not task.exception())
         if kernel_id not in {task.result() for task in done}:
             await super().cull_kernel_if_idle(kernel_id)
 
     def _in_use(self) -> int:
-        """Kernels that run, also those that are only starting."""
+        """Number of kernels that run or are starting."""
         return len(self) + self._starting
 
     async def _start(self, **options) -> str:
@@ -108,8 +109,8 @@ class Kernels(AsyncMappingKernelManager):
         client = self.get_kernel(kernel).client()
         client.start_channels()
         try:
-            await client.wait_for_ready(timeout=120)
-            await client.execute_interactive(WARM, silent=True, store_history=False, timeout=120)
+            await ensure_async(client.wait_for_ready(timeout=120))
+            await ensure_async(client.execute_interactive(WARM, silent=True, store_history=False, timeout=120))
         finally:
             client.stop_channels()
         return kernel
@@ -117,13 +118,13 @@ class Kernels(AsyncMappingKernelManager):
 
 @cache
 def plotly_module() -> bytes:
-    """plotly.js of the installed package as a module, compressed; live.js makes the same of what a kernel sends."""
+    """The installed plotly.js as a gzipped JavaScript module, as live.js makes it from what a kernel sends."""
     source = f"const module = {{ exports: {{}} }};\n{get_plotlyjs()}\nexport default module.exports;"
     return gzip.compress(source.encode(), compresslevel=6)
 
 
 class Start(JupyterHandler):
-    """The gallery."""
+    """The start page."""
 
     def initialize(self, html: str):
         self.html = html
@@ -134,7 +135,7 @@ class Start(JupyterHandler):
 
 
 class Door(JupyterHandler):
-    """Asks for the word of the address; Jupyter keeps a cookie once it was right."""
+    """Asks for the word in the address; once it was right, Jupyter keeps a cookie."""
 
     @allow_unauthenticated
     def get(self):
@@ -142,11 +143,11 @@ class Door(JupyterHandler):
             self.redirect(self.base_url)
             return
         self.set_status(403)
-        self.write((TEMPLATES / "door.html").read_text(encoding="utf-8"))
+        self.write(render(TEMPLATES / "door.html"))
 
 
 class Here(JupyterHandler):
-    """Tells an open page that there is still somebody to draw it."""
+    """Tells an open page that the server is still running."""
 
     @allow_unauthenticated
     def get(self):
@@ -154,7 +155,7 @@ class Here(JupyterHandler):
 
 
 class Plotly(JupyterHandler):
-    """plotly.js as a module, so that a page loads it while its kernel computes, and keeps it for the next page."""
+    """plotly.js as a module: a page loads it while its kernel computes, and the browser keeps it for the next page."""
 
     @allow_unauthenticated
     def get(self):
@@ -165,7 +166,7 @@ class Plotly(JupyterHandler):
 
 
 class Leave(VoilaShutdownKernelHandler):
-    """Ends the kernel of a page that is closed. Such a page can send no cookie's twin, which Voilà's own asks for."""
+    """Ends the kernel of a closed page, which cannot send the XSRF token that Voilà's own handler asks for."""
 
     def check_xsrf_cookie(self) -> None:
         if not self.check_origin():
@@ -173,7 +174,7 @@ class Leave(VoilaShutdownKernelHandler):
 
 
 class Nowhere(JupyterHandler):
-    """Any other address."""
+    """Answers any other address with 404."""
 
     @allow_unauthenticated
     def get(self):
@@ -181,22 +182,23 @@ class Nowhere(JupyterHandler):
 
 
 class App(Voila):
-    """Voilà over a folder of notebooks, with our start page and templates, and no look at other files."""
+    """Voilà over a folder of notebooks, with our start page and templates, without access to other files."""
 
     start_page = Unicode(help="HTML of the gallery")
 
     def setup_template_dirs(self) -> None:
         super().setup_template_dirs()
-        self.template_paths.insert(0, str(TEMPLATES))
+        self.template_paths[:0] = [str(TEMPLATES), str(document.FOLDER)]
 
     def init_settings(self) -> dict:
-        """Voilà's settings, with one set of templates for all that may go wrong."""
-        settings = super().init_settings()
-        return {**settings, "jinja2_env": settings["voila_jinja2_env"]}
+        """Voilà's settings, with our templates for error pages too."""
+        settings: Any = super().init_settings()
+        return settings | {"jinja2_env": settings["voila_jinja2_env"]}
 
     def init_handlers(self) -> list:
-        """Our pages, and of Voilà's those that they need: no tree, no contents, no files."""
-        needed = [handler for handler in super().init_handlers() if str(handler[0]).startswith(SERVED)]
+        """Our pages and those of Voilà's handlers that they need: no tree, no contents, no files."""
+        handlers: Any = super().init_handlers()
+        needed = [handler for handler in handlers if str(handler[0]).startswith(SERVED)]
         return [
             ("/", Start, {"html": self.start_page}),
             ("/login", Door),
@@ -213,35 +215,31 @@ class App(Voila):
         super().listen()
 
     def launch_browser(self) -> None:
-        """Open the start page itself; Voilà would open a page of its own that asks another machine for a font."""
+        """Open the start page; Voilà would open a page of its own that loads a font from another machine."""
         threading.Thread(target=partial(webbrowser.open, self.address), daemon=True).start()
 
     @property
     def address(self) -> str:
-        """Where this machine's own browser finds the start page."""
+        """The start page's address for a browser on this machine."""
         host = "127.0.0.1" if self.ip in ("", "0.0.0.0") else self.ip
         return f"http://{host}:{self.port}/{self.token or ''}"
 
 
 def build(folder: Path, page: str, *, ip: str, port: int, word: str, lecture: bool, kernels: dict) -> App:
-    """The app over this folder, ready to start; `kernels` sets the traits of `Kernels`."""
+    """The app over a folder, ready to start; `kernels` sets the traits of `Kernels`."""
     config = Config()
     config.App = Config(ip=ip, port=port, port_retries=0, root_dir=str(folder), config_file_paths=[], log_level="ERROR")
     config.VoilaConfiguration = Config(
-        allow_template_override="NO",
-        allow_theme_override="NO",
-        extension_allowlist=EXTENSIONS,
-        file_allowlist=[],
-        multi_kernel_manager_class=f"{__name__}.Kernels",
+        allow_template_override="NO", allow_theme_override="NO", extension_allowlist=EXTENSIONS, file_allowlist=[],
+        multi_kernel_manager_class=f"{__name__}.Kernels", strip_sources=True,
         resources={"lecture": lecture, "plotlyjs": get_plotlyjs_version()},
-        strip_sources=True,
-    )
+    )  # fmt: skip
     config.Kernels = Config(cull_idle_timeout=600, cull_interval=60, **kernels)
     app = App(config=config, start_page=page, token=word or None)
     app.initialize([])
     plotly_module()
     for name in ("tornado.access", "tornado.general"):
         logging.getLogger(name).setLevel(logging.ERROR)
-    # A page elsewhere cannot have a browser call this machine by another name.
+    # On loopback, requests under another host name are refused (DNS rebinding).
     app.tornado_settings = {"allow_remote_access": not ip_address(ip).is_loopback}
     return app

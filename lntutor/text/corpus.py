@@ -1,21 +1,22 @@
-"""Parallel text for training: vocabularies built by torchtext, and batches of word numbers with little padding."""
+"""Parallel text for training: vocabularies built by torchtext, and batches of word numbers."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial
-from itertools import count
+from itertools import count, takewhile
 from numbers import Integral
 from pathlib import Path
 
 import numpy as np
 
-from lntutor import download
-from lntutor.config import TASKS, Batch, choice, flag, instance, several, shown, whole
-from lntutor.parallel import LANGUAGES, SENTENCE_LIMIT, SPLITS, CorpusError, ParallelText, read_parallel
-from lntutor.reading import random_stream
-from lntutor.wording import join_pieces, join_words, split_words
+from lntutor.model.checks import as_tuple, check_choice, check_flag, check_int, check_type, short_repr
+from lntutor.model.config import TASKS, Batch
+from lntutor.model.random_streams import random_stream
+from lntutor.text import download
+from lntutor.text.sentence_pairs import LANGUAGES, SENTENCE_LIMIT, SPLITS, CorpusError, ParallelText, read_parallel
+from lntutor.text.tokens import join_pieces, join_words, split_words
 
 __all__ = ["SPLITS", "Corpus", "CorpusError", "Vocabulary", "load_corpus"]
 
@@ -44,18 +45,13 @@ class Vocabulary:
 
     def decode(self, numbers: Iterable[int]) -> list[str]:
         """The words of these numbers up to END, without PAD and START."""
-        words = []
-        for number in numbers:
-            if number == END:
-                break
-            if number not in (PAD, START):
-                words.append(self.words[number])
-        return words
+        before = takewhile(lambda number: number != END, numbers)
+        return [self.words[number] for number in before if number not in (PAD, START)]
 
 
 @dataclass(frozen=True)
 class Sentences:
-    """Word numbers of many sentences in one array, each sentence with END."""
+    """Word numbers of many sentences in one array; each sentence ends with END."""
 
     numbers: np.ndarray  # (words of all sentences,)
     starts: np.ndarray  # (sentences,)
@@ -74,7 +70,7 @@ class Sentences:
             array.setflags(write=False)
 
     def rows(self, which: np.ndarray, numbers: np.ndarray | None = None) -> np.ndarray:
-        """(B, n) these sentences, padded; of other `numbers` in the same places, where given."""
+        """(B, n): these sentences, padded; from an array like `self.numbers`, if another one is given."""
         lengths = self.lengths[which]
         column = np.arange(lengths.max())
         inside = column < lengths[:, None]  # (B, n)
@@ -88,7 +84,7 @@ class Corpus:
 
     name: str
     checksum: str  # one SHA-256 over the names and texts of all files read
-    checksums: dict[str, str]  # file name → SHA-256 of the file, as sha256sum has it
+    checksums: dict[str, str]  # file name → SHA-256 of the file, as sha256sum prints it
     source: Vocabulary  # German
     target: Vocabulary  # English
     lower: bool
@@ -98,57 +94,52 @@ class Corpus:
 
     def __repr__(self):
         sizes = ", ".join(f"{split} {len(self._pairs[split])}" for split in SPLITS)
-        return (
-            f"Corpus({self.name}: {sizes} pairs; {len(self.source)} German and {len(self.target)} English words; "
-            f"SHA-256 {self.checksum[:12]}…)"
-        )
+        words = f"{len(self.source)} German and {len(self.target)} English words"
+        return f"Corpus({self.name}: {sizes} pairs; {words}; SHA-256 {self.checksum[:12]}…)"
 
     def fingerprint(self) -> tuple:
-        """All that tells this text from another, for the names of stored results."""
+        """Everything that identifies this text, for the names of stored results."""
         return self.name, self.checksum, self.lower, len(self.source), len(self.target), len(self.pairs("train"))
 
     def pairs(self, split: str) -> tuple[tuple[str, str], ...]:
         """(German, English) as written in the files."""
-        return self._pairs[choice("split", split, SPLITS)]
+        return self._pairs[check_choice("split", split, SPLITS)]
 
     def tokens(self, sentence: str, language: str = "de") -> list[str]:
-        """The words of a sentence, as the vocabularies know them."""
-        choice("language", language, LANGUAGES)
-        instance("sentence", sentence, str)
-        return _tokenizer(self.lower, self.pieces)(sentence)
+        """The words of a sentence, as in the vocabularies."""
+        check_choice("language", language, LANGUAGES)
+        return _tokens(check_type("sentence", sentence, str), self.lower, self.pieces)
 
     def text(self, words: Sequence[str]) -> str:
-        """A sentence of these words, as it is scored by sacrebleu: signs joined to their words, pieces joined."""
-        words = several("words", words, "['a', 'dog']")
-        for word in words:
-            instance("words", word, str)
+        """These words as one sentence, as sacrebleu scores it: punctuation and pieces joined to their words."""
+        words = [check_type("words", word, str) for word in as_tuple("words", words, "['a', 'dog']")]
         return (join_pieces if self.pieces else join_words)(words)
 
     def batches(
         self, split: str, size: int, *, seed: int | None = None, task: str = "translation", pool: int = 1
     ) -> Iterator[Batch]:
-        """Every pair once. Seed None: sorted by length, nothing drawn; else in an order drawn from the seed.
+        """Every pair once: sorted by length if seed is None, else in an order drawn from the seed.
 
-        Then so many batches as `pool` says are drawn together and sorted by length: the more, the less padding, but a
-        batch of sentences of one length teaches less (`benchmarks/training.py`).
+        With a seed, `pool` batches are drawn together and sorted by length. A larger pool means less padding, but
+        training learns less from batches of one length (`benchmarks/training.py`).
         """
         _check(split, size, seed, task, pool)
         return self._pass(split, size, seed, 0, task, pool)
 
     def stream(self, split: str, size: int, *, seed: int, task: str = "translation", pool: int = 1) -> Iterator[Batch]:
-        """Batches for ever: pass after pass, each in a new order; the first is that of `batches`."""
-        _check(split, size, whole("seed", seed, 0, 2**31 - 1), task, pool)
+        """Endless batches: pass after pass, each in a new order; the first pass is that of `batches`."""
+        _check(split, size, check_int("seed", seed, 0, 2**31 - 1), task, pool)
         return (batch for number in count() for batch in self._pass(split, size, seed, number, task, pool))
 
     def batch(self, split: str, pairs: int | Sequence[int], *, task: str = "translation") -> Batch:
-        """The first so many pairs, or these, as one batch in this order."""
+        """One batch, in this order: the first `pairs` pairs if it is a number, else the pairs with these indices."""
         _check(split, 1, None, task)
         most = len(self._pairs[split])
         if isinstance(pairs, Integral):
-            which = np.arange(whole("pairs", pairs, 1, most))
+            which = np.arange(check_int("pairs", pairs, 1, most))
         else:
-            pairs = several("pairs", pairs, "[0, 1, 2]")
-            which = np.array([whole("pair", pair, 0, most - 1) for pair in pairs], dtype=int)
+            pairs = as_tuple("pairs", pairs, "[0, 1, 2]")
+            which = np.array([check_int("pair", pair, 0, most - 1) for pair in pairs], dtype=int)
             if not which.size:
                 raise ValueError("pairs must name at least one pair, got none")
         return self._batch(split, which, self._masks(split, None, 0) if task == "masked_words" else None)
@@ -163,11 +154,11 @@ class Corpus:
 
     def encode_sources(self, sentences: Sequence[str]) -> np.ndarray:
         """(B, n) padded German word numbers with END, ready to be translated."""
-        listed = several("sentences", sentences, "['ein Hund', 'eine Katze']")
+        listed = as_tuple("sentences", sentences, "['ein Hund', 'eine Katze']")
         if isinstance(sentences, str) or not listed:
-            raise ValueError(f"sentences must be a list of at least one German sentence, got {shown(sentences)}")
+            raise ValueError(f"sentences must be a list of at least one German sentence, got {short_repr(sentences)}")
         for sentence in listed:
-            if len(instance("sentence", sentence, str)) > SENTENCE_LIMIT:
+            if len(check_type("sentence", sentence, str)) > SENTENCE_LIMIT:
                 raise ValueError(f"a sentence may have {SENTENCE_LIMIT} characters, got one of {len(sentence)}")
         rows = Sentences.of(self.source.encode(self.tokens(sentence)) for sentence in listed)
         return rows.rows(np.arange(len(listed)))
@@ -178,7 +169,7 @@ class Corpus:
             yield self._batch(split, which, masks)
 
     def _order(self, split: str, size: int, seed: int | None, number: int, task: str, pool: int) -> list[np.ndarray]:
-        """The pairs of each batch of a pass: pools of drawn pairs, each sorted by length and cut, in drawn order."""
+        """The pairs of each batch of a pass: pools of drawn pairs are sorted by length, cut into batches, and mixed."""
         german, english = (self._sentences[split, language].lengths for language in LANGUAGES)
         keys = (english,) if task == "masked_words" else (english, german)  # German first, then English
         if seed is None:
@@ -200,10 +191,10 @@ class Corpus:
         return Batch(german.rows(which), target, labels, PAD, (len(self.source), len(self.target)))
 
     def _masks(self, split: str, seed: int | None, number: int) -> tuple[np.ndarray, np.ndarray]:
-        """What a model of masked words reads and predicts in the place of every English word of the split.
+        """(input, label) at every English word of the split, for training on masked words.
 
-        15 % of the words of each sentence, at least one (Devlin et al. 2019, section 3.1): 80 % become MASK, 10 % a
-        drawn word, 10 % stay. Unknown words are spared, unless a sentence has no other.
+        15 % of the words of each sentence, at least one, are to be predicted (Devlin et al. 2019, section 3.1): 80 % of
+        them become MASK, 10 % a random word, 10 % stay. Unknown words are chosen only if a sentence has no others.
         """
         english, rng = self._sentences[split, "en"], random_stream("masks", split, seed, number)
         words, size = english.numbers, len(english.lengths)
@@ -223,35 +214,32 @@ class Corpus:
 
 
 def load_corpus(
-    name: str | Path = "captions",
-    *,
-    folder: str | Path | None = None,
-    min_frequency: int = 2,
-    lower: bool = True,
-    limit: int | None = None,
-) -> Corpus:
+    name: str | Path = "captions", *, folder: str | Path | None = None,
+    min_frequency: int = 2, lower: bool = True, limit: int | None = None,
+) -> Corpus:  # fmt: skip
     """A corpus by name, "captions", "multi30k" or "iwslt14", or any folder of {train,val,test}.{de,en}.
 
-    Words seen fewer than `min_frequency` times in the training text are unknown; `limit` keeps its first pairs only.
+    Words that occur fewer than `min_frequency` times in the training text are unknown; `limit` keeps only its first
+    pairs.
     """
-    min_frequency, lower = whole("min_frequency", min_frequency, 1, 1_000_000), flag("lower", lower)
-    limit = None if limit is None else whole("limit", limit, 1, 10**9)
+    min_frequency, lower = check_int("min_frequency", min_frequency, 1, 1_000_000), check_flag("lower", lower)
+    limit = None if limit is None else check_int("limit", limit, 1, 10**9)
     key, path = download.locate(name, folder)
     return _load(key, path, min_frequency, lower, limit, _stamp(path))
 
 
 def _stamp(path: Path) -> tuple:
-    """Changes when a file of the corpus does."""
+    """A key that changes when a file of the corpus changes."""
     try:
         stats = [(file.name, file.stat()) for file in (sorted(path.iterdir()) if path.is_dir() else [path])]
-    except OSError:  # whatever it is, reading will say it
+    except OSError:  # reading will report it
         return ()
     return tuple((name, stat.st_size, stat.st_mtime_ns) for name, stat in stats)
 
 
 @lru_cache(maxsize=4)
 def _load(key: str, path: Path, min_frequency: int, lower: bool, limit: int | None, stamp: tuple) -> Corpus:
-    """Read, verify and number a corpus; `stamp` is there for the cache."""
+    """Read, verify and number a corpus; `stamp` is part of the cache's key."""
     try:
         text = read_parallel(path)
     except CorpusError as error:
@@ -264,11 +252,11 @@ def _load(key: str, path: Path, min_frequency: int, lower: bool, limit: int | No
 
 def build_corpus(name: str, text: ParallelText, min_frequency: int, lower: bool, limit: int | None) -> Corpus:
     """Vocabularies from the training pairs alone, by torchtext's Field, and every sentence as numbers."""
-    from torchtext.data import Field  # here: it takes seconds, and torch
+    from torchtext.data import Field  # here: it takes seconds, and imports torch
 
     pairs = {split: text.pairs[split][: limit if split == "train" else None] for split in SPLITS}
     pieces = _holds_pieces(text.pairs["train"])
-    words_of = _tokenizer(lower, pieces)
+    words_of = partial(_tokens, lower=lower, pieces=pieces)
     vocabularies, sentences = [], {}
     for side, language in enumerate(LANGUAGES):
         words = {split: [words_of(pair[side]) for pair in pairs[split]] for split in SPLITS}
@@ -277,24 +265,21 @@ def build_corpus(name: str, text: ParallelText, min_frequency: int, lower: bool,
         field.build_vocab(words["train"], min_freq=min_frequency, specials=[mask])
         vocabulary = Vocabulary(tuple(field.vocab.itos))
         if len(vocabulary) == len(SPECIALS):
-            found = f"{name}: no word of train.{language} occurs {min_frequency} times"
-            raise CorpusError(f"{found}. Lower min_frequency, or give more text")
+            message = f"{name}: no word of train.{language} occurs {min_frequency} times"
+            raise CorpusError(f"{message}. Lower min_frequency, or give more text")
         vocabularies.append(vocabulary)
         sentences |= {(split, language): Sentences.of(map(vocabulary.encode, words[split])) for split in SPLITS}
-    return Corpus(name, text.checksum, dict(text.stored), *vocabularies, lower, pieces, pairs, sentences)
+    source, target = vocabularies
+    return Corpus(name, text.checksum, dict(text.stored), source, target, lower, pieces, pairs, sentences)
 
 
 def _holds_pieces(pairs: Sequence[tuple[str, str]]) -> bool:
-    """Whether subword-nmt was here: its joint is in one sentence of a hundred or more."""
+    """Whether subword-nmt has split the words: at least one sentence in a hundred has its "@@ "."""
     return sum("@@ " in german or "@@ " in english for german, english in pairs) * 100 >= len(pairs)
 
 
-def _tokenizer(lower: bool, pieces: bool):
-    return partial(_split_pieces, lower=lower) if pieces else partial(split_words, lower=lower)
-
-
-def _split_pieces(sentence: str, lower: bool) -> list[str]:
-    return (sentence.lower() if lower else sentence).split()
+def _tokens(sentence: str, lower: bool, pieces: bool) -> list[str]:
+    return (sentence.lower() if lower else sentence).split() if pieces else split_words(sentence, lower)
 
 
 def _cut(which: np.ndarray, size: int) -> list[np.ndarray]:
@@ -302,9 +287,9 @@ def _cut(which: np.ndarray, size: int) -> list[np.ndarray]:
 
 
 def _check(split: str, size: int, seed: int | None, task: str, pool: int = 1) -> None:
-    choice("split", split, SPLITS)
-    whole("size", size, 1, 65536)
-    choice("task", task, TASKS)
-    whole("pool", pool, 1, 65536)
+    check_choice("split", split, SPLITS)
+    check_int("size", size, 1, 65536)
+    check_choice("task", task, TASKS)
+    check_int("pool", pool, 1, 65536)
     if seed is not None:
-        whole("seed", seed, 0, 2**31 - 1)
+        check_int("seed", seed, 0, 2**31 - 1)

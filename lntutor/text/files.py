@@ -1,8 +1,7 @@
-"""Files that are whole at any time: written beside their place, then put there in one step.
+"""Write files in one step: under another name first, then renamed, so that no reader sees half a file.
 
-Every file that this package leaves behind goes through here or, where it comes from the network, through
-`download.fetch`. A process that is killed leaves the old file or the new one, and maybe a part with a name of ours,
-which a later process removes.
+Every file that this package writes is written here or, if it is downloaded, by pooch (`download.fetch_files`). A
+process that is killed may leave a temporary file, which a later process removes.
 """
 
 from __future__ import annotations
@@ -13,13 +12,13 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-PREFIX, SUFFIX = ".lntutor-", ".part"  # of what is being written
-OLD = 3600.0  # seconds after which a part belongs to nobody
-_tidied: set[Path] = set()
+PREFIX, SUFFIX = ".lntutor-", ".part"  # of the names of temporary files
+OLD = 3600.0  # seconds after which a temporary file counts as left behind
+_tidied: set[tuple[Path, str]] = set()
 
 
 def put(path: Path, content: str | bytes, mode: int = 0o644) -> None:
-    """Put a file in its place whole, text as UTF-8; where that fails the old one stays, and nothing else."""
+    """Write a file in one step, a str as UTF-8; if that fails, the old file stays as it was."""
     path.parent.mkdir(parents=True, exist_ok=True)
     tidy(path.parent)
     handle, name = tempfile.mkstemp(SUFFIX, PREFIX, path.parent)
@@ -35,12 +34,12 @@ def put(path: Path, content: str | bytes, mode: int = 0o644) -> None:
         raise
 
 
-def tidy(folder: Path) -> None:
-    """Once a process: remove the parts that killed ones left here, by a clock that may have been set since."""
-    if folder in _tidied:
+def tidy(folder: Path, pattern: str = f"{PREFIX}*{SUFFIX}") -> None:
+    """Once per process and folder: remove old temporary files, also those with a time in the future."""
+    if (folder, pattern) in _tidied:
         return
-    _tidied.add(folder)
-    for part in folder.glob(f"{PREFIX}*{SUFFIX}"):
+    _tidied.add((folder, pattern))
+    for part in folder.glob(pattern):
         with suppress(OSError):
             if abs(time.time() - part.stat().st_mtime) > OLD:
                 part.unlink()

@@ -1,125 +1,30 @@
-"""Mean-field theory beside every measurement, and the paper's lemmas and theorem.
+"""Mean-field predictions: the placement's own rule runs on streams (streams.py) in place of tensors.
 
-The placement's own rule runs on streams (streams.py), so every placement, yours included, has its predicted curve
-without a forward pass; softmax attention adds the weights measured in one.
+So every placement, yours included, has a predicted curve. Uniform attention needs no forward pass; softmax attention
+takes its weights from one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from contextlib import closing
-from math import log, sqrt
+from math import sqrt
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from lntutor.config import Batch, Inputs, ModelConfig, choice, depth_list, flag, instance, seed_list
-from lntutor.matrices import Matrix, blocks_with, matrices, parameters, scale
-from lntutor.placements import At, blocks
-from lntutor.reading import Reading, positions
-from lntutor.streams import Array, Mixture, Stream, backward, diagonal, outer, root
+from lntutor.model.checks import check_choice, check_type, depth_list, seed_list
+from lntutor.model.config import Batch, Inputs, ModelConfig
+from lntutor.model.parameters import Matrix, blocks_with, embedding_gain, matrices, parameters, positions, scale
+from lntutor.model.placements import At, blocks, reads_depth
+from lntutor.model.random_streams import random_stream
+from lntutor.model.rule import Reading
+from lntutor.theory.streams import Array, Mixture, Stream, backward, diagonal, outer, root
 
-MATRICES = 17  # tokens × tokens, that a sub-layer keeps, forward and back
+MATRICES = 17  # of tokens × tokens, kept per sub-layer, forward and back
 LIMIT = 8 * 2**30  # bytes
 QUANTITIES = ("signal", "backward", "gradient", "similarity", "last_layer")
-
-
-# The paper's statements ----------------------------------------------------------------------------------------
-
-
-def lemma_1(variance: float, width: int) -> float:
-    """E‖ReLU(X)‖² = σ²d/2 for X ~ N(0, σ²I_d) (Xiong et al. 2020, Lemma 1)."""
-    return variance * width / 2
-
-
-def lemma_2_post(width: int) -> float:
-    """E‖x⁵‖² = 3d/2: Post-LN's sum before the last norm of any layer (Xiong et al. 2020, Lemma 2)."""
-    return 1.5 * width
-
-
-def lemma_2_pre(layer: int, width: int) -> tuple[float, float]:
-    """(1 + l/2)d ≤ E‖x_l‖² ≤ (1 + 3l/2)d: Pre-LN's stream after l layers (Xiong et al. 2020, Lemma 2)."""
-    return (1 + layer / 2) * width, (1 + 1.5 * layer) * width
-
-
-def layer_norm_jacobian(x: Array) -> Array:
-    """J = (√d/‖y‖)(I − ŷᵀŷ)(I − 11ᵀ/d) with y = x(I − 11ᵀ/d): the derivative of LN without ε (Lemma 3's proof)."""
-    d = len(x)
-    centre = np.eye(d) - 1 / d
-    y = x @ centre
-    unit = y / np.linalg.norm(y)
-    return sqrt(d) / np.linalg.norm(y) * (np.eye(d) - np.outer(unit, unit)) @ centre
-
-
-def lemma_3(x: Array) -> float:
-    """‖J_LN(x)‖₂ = √d/‖y‖, y = x minus its mean (Xiong et al. 2020, Lemma 3, with its constant)."""
-    y = np.asarray(x, float) - np.mean(x)
-    return sqrt(len(y)) / float(np.linalg.norm(y))
-
-
-THEOREM_1 = {"post": lambda L: 1.5, "pre": lambda L: 1 + L / 2}  # Lemma 2: E‖input of the last norm‖²/d, from below
-
-
-def theorem_bound(cfg: ModelConfig) -> float:
-    """The bound on ‖∂L/∂W^{2,L}‖_F at one position, with the constant of its proof (Xiong et al. 2020, Theorem 1).
-
-    Every entry of ReLU(x³W¹) is at most √(2 ln(100d)), the gradient at the output has length at most 1, and
-    ‖J_LN(z)‖² = d/‖z‖² with ‖z‖² ≥ α₀E‖z‖², α₀ = 1/10. Bounding each of the d² entries by these gives
-    d√(20 ln(100d)/q), where q = E‖z‖²/d: d√(40/3·ln(100d)) for Post-LN, d√(40 ln(100d)/(L + 2)) for Pre-LN.
-    """
-    if instance("cfg", cfg, ModelConfig).placement.key not in THEOREM_1:
-        raise ValueError(
-            f"Theorem 1 speaks of {' and '.join(THEOREM_1)}, got placement={cfg.placement.key!r}; "
-            "predict(cfg, 'gradient') covers every placement"
-        )
-    q = THEOREM_1[cfg.placement.key](cfg.depth)
-    return cfg.width * sqrt(20 * log(100 * cfg.width) / q)
-
-
-def theorem_probability(epsilon: float, delta: float) -> float:
-    """0.99 − δ − ε/(0.9 + ε): how often the bound holds, for (ε, δ)-bounded norms (Xiong et al. 2020, Theorem 1)."""
-    return 0.99 - delta - epsilon / (0.9 + epsilon)
-
-
-def broken_assumptions(cfg: ModelConfig, inputs: Inputs = Inputs(), *, brief: bool = False) -> tuple[str, ...]:
-    """What `cfg` breaks of the theorem's setting (section 3.3), a sentence each, or a few words if `brief`."""
-    instance("cfg", cfg, ModelConfig)
-    instance("inputs", inputs, Inputs)
-    flag("brief", brief)
-    variances = all(abs(scale(cfg, m) ** 2 * m.shape[0] - 1) < 1e-9 for m in matrices(cfg) if m.layer == 1)
-    softmax, label = cfg.attention != "uniform", cfg.placement.label
-    checks = (  # (does it hold, what there is instead, a sentence)
-        (cfg.placement.key in THEOREM_1, label, f"Theorem 1 is about Post-LN and Pre-LN, this is {label}."),
-        (cfg.stack == "encoder", cfg.stack, f"The theorem's model is an encoder, not this {cfg.stack}."),
-        (
-            not softmax,
-            "softmax attention",
-            "Attention is a softmax; the theorem sets W_Q = W_K = 0, which makes it a mean.",
-        ),
-        (cfg.heads == 1 or not softmax, f"{cfg.heads} heads", f"There are {cfg.heads} heads; the theorem has one."),
-        (not cfg.output_projection, "W_O", "Attention ends in W_O; the theorem has none."),
-        (
-            cfg.ffn == cfg.width,
-            f"FFN of {cfg.ffn}",
-            f"The FFN has {cfg.ffn} hidden units; the theorem's has as many as the width, {cfg.width}.",
-        ),
-        (
-            variances,
-            f"{cfg.init} init",
-            f"The weights have other variances than the theorem's 1/fan_in (init={cfg.init!r}).",
-        ),
-        (
-            cfg.norm == "layer" and cfg.placement.norm is None,
-            "RMSNorm" if cfg.norm == "rms" else "another norm",
-            "The norm is not LayerNorm.",
-        ),
-        (
-            inputs.kind == "gaussian",
-            "words as inputs",
-            "The inputs are words and the head is tied to them; the theorem's are Gaussian.",
-        ),
-    )
-    return tuple(words if brief else sentence for holds, words, sentence in checks if not holds)
 
 
 # The rule on streams -------------------------------------------------------------------------------------------
@@ -128,13 +33,13 @@ def broken_assumptions(cfg: ModelConfig, inputs: Inputs = Inputs(), *, brief: bo
 class MeanField(Reading):
     """The placement's rule on streams. `maps` are measured attention weights, needed for softmax attention.
 
-    Leading axes are (seeds, sentences). Sentences that nothing tells apart are computed once.
+    Leading axes are (seeds, sentences). Sentences with the same statistics are computed once.
     """
 
     def __init__(self, cfg: ModelConfig, inputs: Inputs, maps: dict[tuple, Array] | None = None):
         check_memory(cfg, inputs)
         super().__init__(cfg)
-        self.inputs, self.maps = inputs, maps
+        self.inputs, self.maps = inputs, maps or {}
         self.tape: list[Stream] = []
         self.sites: dict[tuple, Stream] = {}
         self.products: dict[tuple, tuple[Stream, Stream, int]] = {}
@@ -143,22 +48,21 @@ class MeanField(Reading):
         self.sites[side, layer, site] = x
 
     def close(self) -> None:
-        """Let the streams go: they and their tape hold each other."""
+        """Free the streams, which would otherwise live on, as streams and tape refer to each other."""
         self.tape.clear()
 
-    def run(self) -> Stream:
-        """Both sides, from the inputs to the output."""
+    def run(self, after: Callable[[str, int, Any, int], None] = lambda side, layer, state, below: None) -> Stream:
+        """From the inputs to the output; calls `after(side, layer, state, length of the tape before the layer)`."""
         memory = None
         for side in self.cfg.sides:
-            state = self.begin(side)
+            state = self.start(side, Stream(self.tape, Mixture.fresh(input_covariance(self.cfg, self.inputs, side))))
             for layer in range(1, self.cfg.depth + 1):
+                below = len(self.tape)
                 state = self.layer(side, layer, state, None, memory)
+                after(side, layer, state, below)
             memory = self.finish(side, state)
+        assert memory is not None  # there is at least one side
         return memory
-
-    def begin(self, side: str):
-        """What flows into the first layer."""
-        return self.start(side, Stream(self.tape, Mixture.fresh(input_covariance(self.cfg, self.inputs, side))))
 
     def norm(self, x: Stream, name: tuple, at: At) -> Stream:
         """LN, RMSNorm or the placement's own."""
@@ -170,9 +74,11 @@ class MeanField(Reading):
         return diagonal(x.cov).mean((-2, -1))[..., None, None]
 
     def linear(self, x: Stream, at: At, block: str, parameter: str) -> Stream:
-        """x W, noted for the gradient of W."""
+        """x W, kept for the gradient of W."""
         shape = parameters(self.cfg, block)[parameter]
         matrix = Matrix(at.side, at.layer, block, parameter, shape)
+        if matrix.name in self.products:  # a fresh matrix per call is what the streams assume
+            raise ValueError(f"The theory reads each sub-layer once per layer; this rule calls {block} again")
         y = x.linear(shape[0], scale(self.cfg, matrix) ** 2)
         self.products[matrix.name] = (x, y, shape[0])
         return y
@@ -182,8 +88,8 @@ class MeanField(Reading):
         hidden = self.linear(x, at, "ffn", "W_1").relu()
         return self.linear(self.tap("hidden", hidden, at, N), at, "ffn", "W_2")
 
-    def attention(self, x: Stream, sequence, memory: Stream | None, block: str, at: At, N: Callable) -> Stream:
-        """The values mixed by attention weights: equal shares, or those that were measured."""
+    def attention(self, x: Stream, sequence, memory, block: str, at: At, N: Callable) -> Stream:
+        """The values mixed by attention weights: equal ones, or those that were measured."""
         keys = x if block == "self" else memory
         q = k = None
         if self.cfg.attention == "softmax":
@@ -197,27 +103,28 @@ class MeanField(Reading):
         return self.linear(heads, at, block, "W_O") if self.cfg.output_projection else heads
 
     def gradients(self, out: Stream, stop: int = 0) -> dict[Stream, Mixture]:
-        """Gradients of every stream, for the loss that `inputs` asks for."""
+        """Gradients of every stream, for the loss of `inputs`."""
         return backward(out, loss_gram(self.cfg, self.inputs, out.cov), stop)
 
     def weight_gradient(self, name: tuple, grads: dict[Stream, Mixture]) -> float:
         """√E‖∂L/∂W‖²_F with ‖∂L/∂W‖² = fan_in · Σ_ij C_ij G_ij, over the tokens of all sentences."""
-        x, y, fan_in = self.products[name]
-        if y not in grads:
+        found = self.products.get(name)
+        if found is None or found[1] not in grads:
             return 0.0
+        x, y, fan_in = found
         squares = fan_in * (x.cov * grads[y].cov).sum((-2, -1))  # (seeds, sentences)
         return sqrt(max(float(squares.sum(-1).mean()), 0.0) * copies(self.inputs, squares))
 
 
 def check_memory(cfg: ModelConfig, inputs: Inputs) -> None:
-    """Refuse, before anything is computed, what would take more than LIMIT bytes: tokens × tokens for every step."""
+    """A ValueError, before anything is computed, if the tokens × tokens matrices need more than LIMIT bytes."""
     sentences, n = 1, inputs.tokens
     if isinstance(inputs.kind, Batch):
         sentences, n = inputs.kind.labels.shape[0], max(inputs.kind.source.shape[1], inputs.kind.labels.shape[1])
     need = 8 * MATRICES * sentences * n**2 * cfg.depth * sum(len(blocks(cfg.stack, side)) for side in cfg.sides)
     if need > LIMIT:
-        said = f"The theory of depth={cfg.depth} with {sentences} × {n} tokens needs {need / 2**30:.0f} GiB"
-        raise ValueError(f"{said}, the limit is {LIMIT / 2**30:.0f} GiB; take fewer layers or tokens")
+        message = f"The theory of depth={cfg.depth} with {sentences} × {n} tokens needs {need / 2**30:.0f} GiB"
+        raise ValueError(f"{message}, the limit is {LIMIT / 2**30:.0f} GiB; take fewer layers or tokens")
 
 
 def copies(inputs: Inputs, over_sentences: Array) -> int:
@@ -226,33 +133,39 @@ def copies(inputs: Inputs, over_sentences: Array) -> int:
     return sentences // over_sentences.shape[-1]
 
 
-def ids_of(cfg: ModelConfig, inputs: Inputs, side: str) -> Array | None:
-    """(1, B, n) word numbers of a corpus batch; None for random inputs."""
-    if not isinstance(inputs.kind, Batch):
-        return None
-    return (inputs.kind.target if side == "decoder" and len(cfg.sides) == 2 else inputs.kind.source)[None]
+def ids_of(cfg: ModelConfig, batch: Batch, side: str) -> Array:
+    """(1, B, n) word numbers of a corpus batch."""
+    ids = batch.target if side == "decoder" and len(cfg.sides) == 2 else batch.source
+    return ids[None]  # pyright: ignore[reportOptionalSubscript] - an encoder-decoder's batch has a target
 
 
 def real_tokens(cfg: ModelConfig, inputs: Inputs, side: str) -> Array:
-    """(1, B or 1, n) 1 for words, 0 for padding."""
-    ids = ids_of(cfg, inputs, side)
-    return np.ones((1, 1, inputs.tokens)) if ids is None else (ids != inputs.kind.pad).astype(float)
+    """(1, B or 1, n): 1 for words, 0 for padding."""
+    if not isinstance(inputs.kind, Batch):
+        return np.ones((1, 1, inputs.tokens))
+    return (ids_of(cfg, inputs.kind, side) != inputs.kind.pad).astype(float)
+
+
+def equal_words(ids: Array) -> Array:
+    """(…, n) word numbers → (…, n, n): 1 where two tokens are the same word, else 0."""
+    return (ids[..., :, None] == ids[..., None, :]).astype(float)
 
 
 def input_covariance(cfg: ModelConfig, inputs: Inputs, side: str) -> Array:
-    """(1, B or 1, n, n): tokens are independent; equal words are equal, and positions add what they share."""
-    gain = cfg.placement.gain(At(side, 0, cfg.depth, cfg.stack), "embedding")
-    ids = ids_of(cfg, inputs, side)
-    n = inputs.tokens if ids is None else ids.shape[-1]
-    same = np.eye(n)[None, None] if ids is None else (ids[..., :, None] == ids[..., None, :]).astype(float)
+    """(1, B or 1, n, n): tokens are independent, except equal words; positions add their own covariance."""
+    gain = embedding_gain(cfg, side)
+    if isinstance(inputs.kind, Batch):
+        same = equal_words(ids_of(cfg, inputs.kind, side))
+    else:
+        same = np.eye(inputs.tokens)[None, None]
     if inputs.kind == "gaussian":
         return gain**2 * same
-    where = positions(n, cfg.width)
+    where = positions(same.shape[-1], cfg.width)
     return gain**2 * same + where @ where.T / cfg.width
 
 
 def equal_shares(cfg: ModelConfig, inputs: Inputs, side: str, block: str) -> Array:
-    """(1, B or 1, 1, n, m): uniform attention, over what a query may see."""
+    """(1, B or 1, 1, n, m): uniform attention over the visible keys."""
     n = real_tokens(cfg, inputs, side).shape[-1]
     keys = real_tokens(cfg, inputs, side if block == "self" else "encoder")[..., None, None, :]
     visible = np.broadcast_to(keys, (*keys.shape[:-2], n, keys.shape[-1]))
@@ -266,19 +179,18 @@ def loss_gram(cfg: ModelConfig, inputs: Inputs, C: Array) -> Array:
 
     Probe: orthogonal unit vectors. Cross-entropy: ∂ = (p − e_y)W with W of variance s², so
     G_ij = s²d E[(p_i − e_i)·(p_j − e_j)]; E p_i·p_j = exp(s²d C_ij)/V while the softmax is far from saturation,
-    and is sampled beyond.
+    and is sampled otherwise.
     """
-    side = cfg.sides[-1]
-    words, labels = inputs.vocab, None
+    side, n = cfg.sides[-1], C.shape[-1]
     if isinstance(inputs.kind, Batch):
         words, labels = inputs.kind.vocab[len(cfg.sides) - 1], inputs.kind.labels[None]
-    n = C.shape[-1]
-    same = np.eye(n)[None, None] if labels is None else (labels[..., :, None] == labels[..., None, :]).astype(float)
-    real = real_tokens(cfg, inputs, side) if labels is None else (labels != inputs.kind.pad).astype(float)
+        same, real = equal_words(labels), (labels != inputs.kind.pad).astype(float)
+    else:
+        words, same, real = inputs.vocab, np.eye(n)[None, None], real_tokens(cfg, inputs, side)
     count = real.sum() * copies(inputs, real[..., 0])
     if inputs.loss == "probe":
         return np.broadcast_to(np.eye(n), C.shape) * outer(real) / count**2
-    gain = cfg.placement.gain(At(side, 0, cfg.depth, cfg.stack), "embedding") if inputs.kind != "gaussian" else 1.0
+    gain = embedding_gain(cfg, side) if inputs.kind != "gaussian" else 1.0
     variance = (gain * inputs.head) ** 2  # s²d
     logits = variance * C
     overlap = np.exp(logits) / words if logits.max() < 3 else sampled_overlap(logits, words)
@@ -287,7 +199,7 @@ def loss_gram(cfg: ModelConfig, inputs: Inputs, C: Array) -> Array:
 
 def sampled_overlap(logits: Array, words: int, draws: int = 16) -> Array:
     """E p_i·p_j for softmax over `words` Gaussian logits with this covariance between tokens."""
-    random = np.random.default_rng(0)
+    random = random_stream("overlap")
     half, total = root(logits), np.zeros_like(logits)
     for _ in range(draws):
         z = half @ random.standard_normal((logits.shape[-1], words))
@@ -297,29 +209,24 @@ def sampled_overlap(logits: Array, words: int, draws: int = 16) -> Array:
     return total / draws
 
 
-# Predictions, as the tables of measure.py ----------------------------------------------------------------------
+# Predictions, as the tables of a measurement --------------------------------------------------------------------
 
 
 def predict(
-    cfg: ModelConfig,
-    quantity: str,
-    *,
-    inputs: Inputs = Inputs(),
-    depths: Iterable[int] | None = None,
-    parameter: str = "W_2",
-    seeds=range(3),
-) -> pd.DataFrame:
-    """The theory's table beside a measurement: the same columns, with the seed missing.
+    cfg: ModelConfig, quantity: str, *, inputs: Inputs = Inputs(), depths: Iterable[int] | None = None,
+    parameter: str = "W_2", seeds=range(3),
+) -> pd.DataFrame:  # fmt: skip
+    """The theory's table for a measurement: the same columns, with the seed missing.
 
     quantity: "signal" (`signal_norms`), "backward" (`backward_norms`), "gradient" (`gradient_norms`: √E‖·‖²),
-    "similarity" (`token_similarity`), "last_layer" (`last_layer_gradients`, needs `depths`). Uniform attention
-    needs no forward pass; softmax attention takes the weights measured for these seeds. W_Q and W_K see only how
-    tokens differ: where tokens have nearly collapsed, as in deep Post-LN, their predictions are the least exact.
+    "similarity" (`token_similarity`), "last_layer" (`last_layer_gradients`, needs `depths`). Softmax attention takes
+    the weights measured for these seeds. The gradients of W_Q and W_K depend on the differences between tokens: where
+    tokens are nearly equal, as in deep Post-LN, these predictions are the least exact.
     """
-    instance("cfg", cfg, ModelConfig)
-    instance("inputs", inputs, Inputs)
-    choice("quantity", quantity, QUANTITIES)
-    with np.errstate(over="ignore", invalid="ignore"):  # a deep stream without LN is beyond the numbers there are
+    check_type("cfg", cfg, ModelConfig)
+    check_type("inputs", inputs, Inputs)
+    check_choice("quantity", quantity, QUANTITIES)
+    with np.errstate(over="ignore", invalid="ignore"):  # a deep stream without LN overflows
         if quantity == "last_layer":
             return _last_layer(cfg, inputs, depths, parameter, seeds)
         with closing(MeanField(cfg, inputs, _maps(cfg, inputs, seeds))) as field:
@@ -327,11 +234,11 @@ def predict(
 
 
 def _predicted(field: MeanField, quantity: str) -> pd.DataFrame:
-    """One quantity's table, from one pass forward and back."""
+    """The table of one quantity, from one pass."""
     cfg, inputs, out = field.cfg, field.inputs, field.run()
     if quantity == "gradient":
         grads = field.gradients(out)
-        return _gradient_table(cfg, [(*name, field.weight_gradient(name, grads)) for name in field.products])
+        return _gradient_table(cfg, [(*m.name, field.weight_gradient(m.name, grads)) for m in matrices(cfg)])
     gram = field.gradients(out) if quantity == "backward" else {}
     rows = []
     for (side, layer, site), x in field.sites.items():
@@ -358,46 +265,40 @@ def _maps(cfg: ModelConfig, inputs: Inputs, seeds) -> dict[tuple, Array] | None:
     seed_list(seeds)
     if cfg.attention == "uniform":
         return None
-    from lntutor.measure import attention_weights
+    from lntutor.measure.signals import attention_weights
 
     return attention_weights(cfg, seeds=seeds, inputs=inputs)
 
 
 def _last_layer(cfg: ModelConfig, inputs: Inputs, depths, parameter: str, seeds) -> pd.DataFrame:
-    """One pass for every depth where layers are shared (one stack, a depth-free rule), else one model a depth."""
+    """One pass for all depths if their models share layers (one side, a rule without the depth), else one per depth."""
     if depths is None:
         raise ValueError("predict(cfg, 'last_layer') needs depths, such as depths=range(1, 25)")
-    depths, side, rows = depth_list(depths), cfg.sides[-1], []
+    depths, last, rows = depth_list(depths), cfg.sides[-1], []
     names = blocks_with(cfg, parameter)
-    shared = cfg.placement.depth_free and len(cfg.sides) == 1
+    shared = len(cfg.sides) == 1 and not reads_depth(cfg.placement, cfg.stack, depths[-1])
     for group in [depths] if shared else [[depth] for depth in depths]:
         deepest = cfg.with_(depth=group[-1])
         with closing(MeanField(deepest, inputs, _maps(deepest, inputs, seeds))) as field:
-            memory = None
-            for here in deepest.sides:
-                state = field.begin(here)
-                for layer in range(1, deepest.depth + 1):
-                    below = len(field.tape)
-                    state = field.layer(here, layer, state, None, memory)
-                    if here == side and layer in group:
-                        grads = field.gradients(field.finish(here, state), stop=below)
-                        for name in ((here, layer, block, parameter) for block in names):
-                            rows.append((*name, field.weight_gradient(name, grads)))
-                memory = field.finish(here, state)
+
+            def note(side, layer, state, below, field=field, group=group):
+                if side == last and layer in group:
+                    grads = field.gradients(field.finish(side, state), stop=below)
+                    for name in ((side, layer, block, parameter) for block in names):
+                        rows.append((*name, field.weight_gradient(name, grads)))
+
+            field.run(note)
     result = _gradient_table(cfg, rows)
-    result["depth"] = result["layer"]
-    return result
+    return result.assign(depth=result["layer"])
 
 
 def _gradient_table(cfg: ModelConfig, rows: list[tuple]) -> pd.DataFrame:
-    result = _table(cfg, ("side", "layer", "block", "parameter"), rows)
-    result["below_floor"] = False
-    return result
+    return _table(cfg, ("side", "layer", "block", "parameter"), rows).assign(below_floor=False)
 
 
 def _table(cfg: ModelConfig, columns: tuple[str, ...], rows: list[tuple]) -> pd.DataFrame:
     result = pd.DataFrame(rows, columns=[*columns, "value"])
-    result.insert(len(columns), "seed", pd.array([pd.NA] * len(rows), dtype="Int64"))
+    result.insert(len(columns), "seed", pd.Series([pd.NA] * len(rows), dtype="Int64"))
     for i, (name, value) in enumerate((("placement", cfg.placement.key), ("depth", cfg.depth), ("width", cfg.width))):
         result.insert(i, name, value)
     return result

@@ -1,8 +1,8 @@
-"""Mean-field streams: what flows through the network when only means over random weights are kept.
+"""Mean-field streams: signals described by their mean over random weights, in place of tensors.
 
-A stream is Σ a_k u_k: independent Gaussian components u_k, with one coefficient a token. Sums add coefficients, a
-norm divides them by the token's size, and a fresh weight matrix starts a fresh component, because it is
-independent of everything before it. Gradients flow back the same way.
+A stream is Σ a_k u_k: independent Gaussian components u_k, each with one coefficient per token. A sum adds
+coefficients, a norm divides them by the token's size, and a weight matrix makes a new component, because the matrix is
+independent of everything before it. Gradients pass back in the same way.
 
 C[i, j] = E x_i·x_j / d is the covariance of tokens, G[i, j] = E ⟨∂L/∂x_i, ∂L/∂x_j⟩ the Gram matrix of gradients;
 both may have leading axes (seeds, sentences).
@@ -15,10 +15,11 @@ from math import sqrt
 
 import numpy as np
 
-from lntutor.reading import EPS
+from lntutor.model.placements import Arithmetic
+from lntutor.model.rule import EPS
 
 Array = np.ndarray
-DIGITS = 1e-9  # of the numbers that a difference is made of: where less is left, it may be mostly round-off
+DIGITS = 1e-9  # a difference below this share of its two terms may be mostly round-off
 
 
 def kappa(rho: Array) -> Array:
@@ -43,14 +44,14 @@ def outer(a: Array, b: Array | None = None) -> Array:
 
 
 class Component:
-    """One independent Gaussian vector a token, by the covariance between tokens; or one constant over features."""
+    """One Gaussian vector per token, with this covariance between tokens; `constant`: equal over features."""
 
     def __init__(self, cov: Array, constant: bool = False):
         self.cov, self.constant = cov, constant
 
 
 class Mixture:
-    """Σ a_k u_k: components and their coefficients (…, n), with the covariance (…, n, n) that follows."""
+    """Σ a_k u_k: components and their coefficients (…, n), with the covariance (…, n, n) of the sum."""
 
     def __init__(self, parts: dict[Component, Array], cov: Array):
         self.parts, self.cov = parts, cov
@@ -70,13 +71,13 @@ class Mixture:
         return Mixture(parts, cov)
 
     def scaled(self, r) -> Mixture:
-        """r·x, with one number a token, (…, n) or (…, 1)."""
+        """r·x, with one number per token, (…, n) or (…, 1)."""
         r = np.asarray(r, float)
         r = r if r.ndim else r[None]
         return Mixture({component: r * a for component, a in self.parts.items()}, self.cov * outer(r))
 
     def centred(self) -> Mixture:
-        """Without what is constant over features: a LayerNorm subtracts it."""
+        """Without the components that are constant over features, which a LayerNorm subtracts."""
         constant = {c: a for c, a in self.parts.items() if c.constant}
         if not constant:
             return self
@@ -84,10 +85,8 @@ class Mixture:
         return Mixture({c: a for c, a in self.parts.items() if c not in constant}, cov)
 
 
-class Stream:
-    """A mixture on the way through the network, which remembers how it was made, for the way back."""
-
-    __array_ufunc__ = None  # so that number * stream is ours, also for numpy's numbers
+class Stream(Arithmetic):
+    """A mixture at some point of the network, with the streams it was made from, for the backward pass."""
 
     def __init__(
         self, tape: list[Stream], mixture: Mixture, inputs: tuple[Stream, ...] = (), pull: Callable | None = None
@@ -100,7 +99,7 @@ class Stream:
         return self.mixture.cov
 
     def then(self, mixture: Mixture, pull: Callable[[Mixture], Mixture]) -> Stream:
-        """The next stream, made from this one alone."""
+        """A stream made from this one alone."""
         return Stream(self.tape, mixture, (self,), lambda g: (pull(g),))
 
     def __add__(self, other: Stream) -> Stream:
@@ -109,11 +108,6 @@ class Stream:
     def __mul__(self, factor) -> Stream:
         return self.then(self.mixture.scaled(factor), lambda g: g.scaled(factor))
 
-    __rmul__ = __mul__
-
-    def __truediv__(self, number) -> Stream:
-        return self * (1 / number)
-
     def normalised(self, kind: str) -> Stream:
         """LN or RMSNorm: every token is divided by its size, forward and backward."""
         mixture = self.mixture.centred() if kind == "layer" else self.mixture
@@ -121,12 +115,12 @@ class Stream:
         return self.then(mixture.scaled(r), lambda g: g.scaled(r))
 
     def linear(self, fan_in: int, variance: float) -> Stream:
-        """x W with fresh W: C → v C, and back G → v G, where v = fan_in · Var W."""
+        """x W with a new W: C → v C, and back G → v G, where v = fan_in · Var W."""
         v = fan_in * variance
         return self.then(Mixture.fresh(v * self.cov), lambda g: Mixture.fresh(v * g.cov))
 
     def relu(self) -> Stream:
-        """C → √(C_ii C_jj) κ(ρ), with the mean over features kept apart; back G → κ′(ρ)∘G."""
+        """C → √(C_ii C_jj) κ(ρ), with the mean over features as a component of its own; back G → κ′(ρ)∘G."""
         size = np.sqrt(diagonal(self.cov))
         rho = self.cov / np.maximum(outer(size), 1e-300)
         mean = size / sqrt(2 * np.pi)
@@ -142,7 +136,7 @@ class Stream:
     def pointwise(self, f: Callable[[Array], Array], terms: int = 41) -> Stream:
         """f of every coordinate: f(σz) = Σ a_k(σ) h_k(z) in Hermite polynomials, so C_ij → Σ a_k(σ_i)a_k(σ_j)ρ^k.
 
-        The linear term keeps the stream's components, the others are a fresh one. Back: the same with f′, whose
+        The linear term keeps the stream's components, the others make a new one. Back: the same with f′, whose
         coefficients are √(k+1) a_{k+1}/σ.
         """
         size = np.sqrt(diagonal(self.cov))
@@ -158,11 +152,11 @@ class Stream:
         return self.then(mixture, lambda g: g.scaled(gain) + Mixture.fresh(rest * g.cov))
 
     def mixed(self, weights: Array, q: Stream | None = None, k: Stream | None = None) -> Stream:
-        """Σ_j P_ij v_j with attention weights (…, H, n, m); back to v, and through the scores to q and k."""
+        """Σ_j P_ij v_j with attention weights (…, H, n, m); gradients pass back to v, and by the scores to q and k."""
         P = weights
         C = self.cov[..., None, :, :]
         mixture = Mixture.fresh((P @ C @ P.mT).mean(-3))
-        if q is None:
+        if q is None or k is None:
             return self.then(mixture, lambda g: Mixture.fresh(to_values(P, g.cov)))
 
         def pull(g):
@@ -181,11 +175,10 @@ def through_scores(P: Array, G: Array, Cq: Array, Ck: Array, Cv: Array) -> tuple
     """Gram matrices of the gradients at q and at k, for gradients G at the heads' outputs.
 
     ∂s_i = D_i ∂p_i with D_i = diag p_i − p_iᵀp_i, ∂p_ik = g_i·v_k, and v, k, q independent:
-    E⟨∂q_i, ∂q_j⟩ = G_ij Σ_km [D_i Cv D_j]_km Ck_km and E⟨∂k_k, ∂k_m⟩ = Σ_ij G_ij Cq_ij [D_i Cv D_j]_km. By sums where
-    enough digits are left of their difference, else by roots: a saturated softmax, or tokens that are nearly one,
-    leave next to nothing of large numbers.
+    E⟨∂q_i, ∂q_j⟩ = G_ij Σ_km [D_i Cv D_j]_km Ck_km and E⟨∂k_k, ∂k_m⟩ = Σ_ij G_ij Cq_ij [D_i Cv D_j]_km. By sums, or by
+    roots where too many digits cancel: with a saturated softmax, or tokens that are nearly equal.
     """
-    P = P / P.sum(-1, keepdims=True)  # measured in float32, and D_i·1 = 0 is what all this rests on
+    P = P / P.sum(-1, keepdims=True)  # measured in float32; D_i·1 = 0 must hold in float64
     to_q, to_k, left = scores_by_sums(P, G, Cq, Ck, Cv)
     if not left >= DIGITS:
         to_q, to_k = scores_by_roots(P, G, Cq, centred(Ck), centred(Cv))
@@ -193,7 +186,7 @@ def through_scores(P: Array, G: Array, Cq: Array, Ck: Array, Cv: Array) -> tuple
 
 
 def scores_by_sums(P: Array, G: Array, Cq: Array, Ck: Array, Cv: Array) -> tuple[Array, Array, float]:
-    """The same for every head, and the least share that a difference leaves of what it is the difference of.
+    """The same for every head, and the smallest ratio of a difference to its terms (see `difference`).
 
     [D_i Cv D_j]_km = p_ik p_jm (Cv_km − a_im − a_jk + e_ij), a = P Cv, e = P Cv Pᵀ.
     """
@@ -209,7 +202,7 @@ def scores_by_sums(P: Array, G: Array, Cq: Array, Ck: Array, Cv: Array) -> tuple
 
 
 def scores_by_roots(P: Array, G: Array, Cq: Array, Ck: Array, Cv: Array) -> tuple[Array, Array]:
-    """The same as products of a matrix with itself: slower, and never less than nothing.
+    """The same as products of a matrix with itself, which cannot be negative; slower.
 
     With Cv = VVᵀ, W_i = D_i V = diag p_i (V − 1 p_i V); with Ck = KKᵀ, Σ_km [W_i W_jᵀ]_km Ck_km = ⟨KᵀW_i, KᵀW_j⟩; and
     with G∘Cq = LLᵀ, the sum over i and j is that of squares.
@@ -222,19 +215,19 @@ def scores_by_roots(P: Array, G: Array, Cq: Array, Ck: Array, Cv: Array) -> tupl
 
 
 def difference(a: Array, b: Array) -> tuple[Array, float]:
-    """a − b, and the least share that an entry of its diagonal is of the two; exact zeros, of a one-hot p, are fine."""
+    """a − b, and the least |a − b|/(a + b) on the diagonal, without exact zeros, which a one-hot p gives."""
     result, size = a - b, diagonal(a) + diagonal(b)
     share = np.abs(diagonal(result)) / np.where(size > 0, size, 1)
     return result, float(share.min(initial=1, where=share > 0))
 
 
 def centred(C: Array) -> Array:
-    """C without what all its tokens have in common, which no softmax sees."""
+    """C without the part that all tokens have in common, which does not change a softmax."""
     return C - C.mean(-1, keepdims=True) - C.mean(-2, keepdims=True) + C.mean((-2, -1), keepdims=True)
 
 
 def root(C: Array) -> Array:
-    """A matrix R with R Rᵀ = C; NaN where C is too large for a number."""
+    """A matrix R with R Rᵀ = C; NaN where C is not finite."""
     good = np.isfinite(C).all((-2, -1), keepdims=True)
     values, vectors = np.linalg.eigh(np.where(good, C, 0))
     return np.where(good, vectors * np.sqrt(np.maximum(values, 0))[..., None, :], np.nan)
@@ -243,8 +236,8 @@ def root(C: Array) -> Array:
 def hermite(f: Callable[[Array], Array], size: Array, terms: int) -> tuple[Array, Array, Array, Array]:
     """Coefficients (…, terms) of f(σz) in normalised Hermite polynomials h_k(z), for each σ in `size`, and of f′(σz).
 
-    Behind each the root (…) of what its square has beyond them: E f² − Σ a_k². The integrals are sums over equally
-    spaced points, whose error falls as exp(−2πδ/0.1) where f is analytic within ±δi: at σ = 5, tanh has δ = π/10.
+    After each follows the size (…) of the remaining terms, √(E f² − Σ a_k²). The integrals are sums over equally spaced
+    points, whose error falls as exp(−2πδ/0.1) where f is analytic within ±δi: at σ = 5, tanh has δ = π/10.
     """
     z = np.arange(-90, 91) / 10
     weight = np.exp(-z * z / 2) / sqrt(2 * np.pi) / 10
@@ -263,17 +256,17 @@ def hermite(f: Callable[[Array], Array], size: Array, terms: int) -> tuple[Array
 
 
 def power_series(a: Array, tail: Array, rho: Array) -> Array:
-    """Σ_k a_k[i] a_k[j] ρ[i, j]^k, with what is beyond the last term taken as the next one."""
+    """Σ_k a_k[i] a_k[j] ρ[i, j]^k, plus one more term of size `tail` for all that follow."""
     total, power = np.zeros_like(rho), np.ones_like(rho)
     for k in range(a.shape[-1]):
-        if np.abs(a[..., k]).max() > 1e-9:  # every other one is 0 for an odd or an even function
+        if np.abs(a[..., k]).max() > 1e-9:  # every second one is 0 for an odd or an even function
             total = total + outer(a[..., k]) * power
         power = power * rho
     return total + outer(tail) * power
 
 
 def backward(out: Stream, G: Array, stop: int = 0) -> dict[Stream, Mixture]:
-    """Gradients of every stream that `out` was made from, back to entry `stop` of the tape."""
+    """Gradients of the streams that `out` was made from, back to entry `stop` of the tape."""
     grads = {out: Mixture.fresh(G)}
     for node in reversed(out.tape[stop:]):
         if node in grads and node.pull:

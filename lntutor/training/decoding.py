@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence as Several
+from collections import abc
 
 import torch
 from torch import Tensor
 
-from lntutor.config import whole
-from lntutor.corpus import END, MASK, PAD, START, UNKNOWN, Corpus
-from lntutor.learner import Learner
-from lntutor.model import Sequence
+from lntutor.model.checks import check_int
+from lntutor.model.transformer import Sequence
+from lntutor.text.corpus import END, MASK, PAD, START, UNKNOWN, Corpus
+from lntutor.training.network import Learner
 
-NEVER = [UNKNOWN, PAD, START, MASK]  # what no translation contains
+NEVER = [UNKNOWN, PAD, START, MASK]  # never part of a translation
 
 
-def bleu(translations: Several[str], references: Several[str]) -> float:
-    """Corpus BLEU by sacrebleu, 0 to 100, upper and lower case alike."""
+def bleu(translations: abc.Sequence[str], references: abc.Sequence[str]) -> float:
+    """Corpus BLEU by sacrebleu, 0 to 100, ignoring case."""
     if not references or len(translations) != len(references):
         given = f"{len(translations)} and {len(references)}"
         raise ValueError(f"BLEU needs as many translations as references, at least one, got {given}")
@@ -26,13 +26,13 @@ def bleu(translations: Several[str], references: Several[str]) -> float:
 
 
 def longest(source: Tensor) -> Tensor:
-    """(B, n) word numbers → (B,): how many words a translation may have, half as many again as its source, and five."""
+    """(B, n) word numbers → (B,): the most words of a translation, 1.5 times those of its source plus 5."""
     return (source != PAD).sum(1) * 3 // 2 + 5
 
 
 @torch.no_grad()
 def greedy(learner: Learner, source: Tensor) -> list[list[int]]:
-    """The likeliest next word, again and again, until END: (B, n) German → English word numbers."""
+    """Take the most likely next word until END: (B, n) German → English word numbers."""
     memory, target = _read(learner, source), torch.full((len(source), 1), START)
     open_ = torch.arange(len(source))  # the sentences that have not ended
     done: list[list[int]] = [[] for _ in source]
@@ -49,13 +49,13 @@ def greedy(learner: Learner, source: Tensor) -> list[list[int]]:
 
 @torch.no_grad()
 def beam_search(learner: Learner, source: Tensor, beam: int = 4) -> list[list[int]]:
-    """The best of `beam` hypotheses that have ended, by log-probability a word: (B, n) German → English numbers."""
-    beam, limit = whole("beam", beam, 1, 64), longest(source)
+    """The best of `beam` hypotheses that have ended, by log-probability per word: (B, n) German → English numbers."""
+    beam, limit = check_int("beam", beam, 1, 64), longest(source)
     open_ = torch.arange(len(source))  # the sentences with fewer than `beam` hypotheses that have ended
     memory = _rows(_read(learner, source), open_.repeat_interleave(beam))
     target = torch.full((len(source), beam, 1), START)
     score = torch.full((len(source), beam), -torch.inf)
-    score[:, 0] = 0  # all hypotheses are alike at first: one counts
+    score[:, 0] = 0  # all hypotheses are equal at first, so only one is used
     ended: list[list[tuple[float, list[int]]]] = [[] for _ in source]
     while len(open_):
         length = target.shape[2]
@@ -68,7 +68,7 @@ def beam_search(learner: Learner, source: Tensor, beam: int = 4) -> list[list[in
         score, kept = value.masked_fill(word == END, -torch.inf).topk(beam)
         parent, word = parent.gather(1, kept), word.gather(1, kept)  # (B', beam)
         target = torch.cat([target.gather(1, parent[:, :, None].expand(-1, -1, length)), word[:, :, None]], 2)
-        for row in (limit[open_] == length).nonzero().flatten().tolist():  # one too long is taken as it is
+        for row in (limit[open_] == length).nonzero().flatten().tolist():  # at the limit, the best one counts as ended
             ended[open_[row]] = (ended[open_[row]] or [(0.0, target[row, 0, 1:].tolist())]) * beam
         goes_on = torch.tensor([len(ended[i]) < beam for i in open_], dtype=torch.bool)
         open_, target, score = open_[goes_on], target[goes_on], score[goes_on]
@@ -77,9 +77,11 @@ def beam_search(learner: Learner, source: Tensor, beam: int = 4) -> list[list[in
 
 
 @torch.no_grad()
-def translate(learner: Learner, corpus: Corpus, sentences: Several[str], *, beam: int = 1, size: int = 64) -> list[str]:
+def translate(
+    learner: Learner, corpus: Corpus, sentences: abc.Sequence[str], *, beam: int = 1, size: int = 64
+) -> list[str]:
     """German sentences in English, by greedy search (beam 1) or beam search, `size` sentences at a time."""
-    order = sorted(range(len(sentences)), key=lambda i: len(sentences[i]))  # alike in length: less padding
+    order = sorted(range(len(sentences)), key=lambda i: len(sentences[i]))  # similar lengths: less padding
     found: dict[int, str] = {}
     for start in range(0, len(order), size):
         part = order[start : start + size]
@@ -90,9 +92,9 @@ def translate(learner: Learner, corpus: Corpus, sentences: Several[str], *, beam
 
 
 def _read(learner: Learner, source: Tensor) -> Sequence:
-    """What the decoder reads of the source: (B, n) word numbers → the encoder's output."""
+    """The memory that the decoder reads: (B, n) word numbers → the encoder's output."""
     sequence = learner.embed("encoder", source)
-    x = sequence.laid_out(learner.model().run("encoder", sequence)).flatten(0, 1)  # sentences come and go: padded
+    x = sequence.laid_out(learner.model().run("encoder", sequence)).flatten(0, 1)  # padded: sentences leave
     return Sequence(x, len(source), source != learner.pad)
 
 
@@ -106,6 +108,6 @@ def _next(learner: Learner, memory: Sequence, target: Tensor) -> Tensor:
 
 
 def _rows(memory: Sequence, rows: Tensor) -> Sequence:
-    """The memory of some of its sentences."""
+    """Some sentences of the memory."""
     x = memory.x.unflatten(0, (memory.batch, -1))[rows].flatten(0, 1)
-    return Sequence(x, len(rows), memory.real[rows])
+    return Sequence(x, len(rows), None if memory.real is None else memory.real[rows])

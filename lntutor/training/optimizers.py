@@ -1,4 +1,4 @@
-"""Learning rates as pure functions of the step, and the optimisers that follow them."""
+"""Learning rates as functions of the step, and the optimisers."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from math import sqrt
 
 import torch
 
-from lntutor.config import ModelConfig, TrainConfig
+from lntutor.model.config import ModelConfig, TrainConfig
 
 BETAS = (0.9, 0.98)  # of Adam and its relatives, as in Vaswani et al. 2017 and Xiong et al. 2020
 EPS = 1e-8
 
 
 def warm(how: TrainConfig, step: int) -> float:
-    """The share of the highest rate that warm-up allows at a step, from 1: t/T up to T steps, then 1."""
+    """Warm-up's factor on the rate at step t = 1, 2, …: t/T up to T steps, then 1."""
     return min(1.0, step / how.warmup) if how.warmup else 1.0
 
 
 def decay(how: TrainConfig, step: int) -> float:
-    """What the schedule leaves of the rate after warm-up (T steps): √(T/t), 1, or a straight line to zero.
+    """The schedule's factor on the rate after T steps of warm-up: √(T/t), 1, or a straight line to zero.
 
     With T = 0 the inverse square root has no scale, and the rate stays constant.
     """
@@ -34,7 +34,7 @@ def decay(how: TrainConfig, step: int) -> float:
 def learning_rate(how: TrainConfig, step: int, *, warmed: bool = True) -> float:
     """The rate at a step, from 1 (Xiong et al. 2020, eq. 1): lr·t/T up to T = `how.warmup` steps, then the schedule.
 
-    A layer that is left out of the warm-up (`warmed=False`) starts at the highest rate, and decays with the others.
+    A layer without warm-up (`warmed=False`) starts at the highest rate and decays with the others.
     """
     return how.lr * decay(how, step) * (warm(how, step) if warmed else 1.0)
 
@@ -42,16 +42,14 @@ def learning_rate(how: TrainConfig, step: int, *, warmed: bool = True) -> float:
 def groups(cfg: ModelConfig, how: TrainConfig) -> Callable[[tuple], str]:
     """Name of a weight → "warm" or "cold": whether its layer is warmed up.
 
-    Embeddings and a side's last norm belong to no layer, also where the whole side is named.
+    Embeddings and the last norm of a side belong to no layer, even where the whole side is named.
     """
     named = how.warmup_only or how.warmup_except
     layers = {f"{side}.{layer}": (side, layer) for side in cfg.sides for layer in range(1, cfg.depth + 1)}
     for word in named:
         if word not in layers and word not in cfg.sides:
-            raise ValueError(
-                f"a layer to warm up must be one of {', '.join((*cfg.sides, *layers))}, got {word!r}: "
-                f"the model is a {cfg.stack} of depth {cfg.depth}"
-            )
+            known, model = ", ".join((*cfg.sides, *layers)), f"the model is a {cfg.stack} of depth {cfg.depth}"
+            raise ValueError(f"a layer to warm up must be one of {known}, got {word!r}: {model}")
     chosen = {place for word, place in layers.items() if word in named or place[0] in named}
     if not named:
         return lambda name: "warm"
@@ -59,7 +57,7 @@ def groups(cfg: ModelConfig, how: TrainConfig) -> Callable[[tuple], str]:
 
 
 def optimizer(how: TrainConfig, flats: dict[str, torch.Tensor]) -> torch.optim.Optimizer:
-    """The optimiser of a run over its flat groups, each of which has the group's name."""
+    """The optimiser of a run: one parameter group per flat tensor, with its name."""
     params = [{"params": [flat], "name": name} for name, flat in flats.items()]
     make = {
         "adam": lambda: torch.optim.Adam(params, how.lr, BETAS, EPS, fused=True),
@@ -71,16 +69,16 @@ def optimizer(how: TrainConfig, flats: dict[str, torch.Tensor]) -> torch.optim.O
 
 
 def set_rates(opt: torch.optim.Optimizer, how: TrainConfig, step: int) -> None:
-    """Give every group its rate of this step."""
+    """Set every group's learning rate for this step."""
     for group in opt.param_groups:
         group["lr"] = learning_rate(how, step, warmed=group["name"] != "cold")
 
 
 class GIAdam(torch.optim.Adam):
-    """Adam that starts with v₀ = g₀² in place of 0 (Kalra & Barkeshli 2024); nothing else is changed.
+    """Adam that starts with v₀ = g₀² in place of 0 (Kalra & Barkeshli 2024).
 
     The correction of v's bias then multiplies the first step by √(1 − β₂), about 0.14, and the t-th by about
-    √(1 − β₂ᵗ): a warm-up that nobody had to choose.
+    √(1 − β₂ᵗ): a warm-up without a parameter.
     """
 
     @torch.no_grad()

@@ -1,4 +1,4 @@
-"""The progress bar of all long work, by a clock that nobody sets."""
+"""tqdm on a monotonic clock."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import Any
 
 
 def progress_bar(*items: Any, **options: Any):
-    """tqdm's bar, whose own clock is the time of day: set back, it would stand still and count negative time."""
+    """A tqdm bar. tqdm's own clock is the time of day: when that is set back, a bar stands still."""
     from tqdm.auto import tqdm
 
-    bar = tqdm(*items, **options)
+    bar: Any = tqdm(*items, **options)
     bar._time = monotonic
     bar.start_t = bar.last_print_t = monotonic()
     return bar

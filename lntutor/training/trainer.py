@@ -1,7 +1,7 @@
-"""Training runs: a model, a way to train it and a corpus → a table with one row a step.
+"""Training runs: a model, a TrainConfig and a corpus → a table with one row per step.
 
-`steps` is the generator under `train`: whoever wants to draw, stop or wait between two steps iterates it. A loss that
-is no longer finite ends a run; it is a result like any other.
+`train` runs to the end; `steps` is a generator, for callers that draw or stop between two steps. A run whose loss is no
+longer finite ends there with the status "diverged".
 """
 
 from __future__ import annotations
@@ -14,24 +14,25 @@ from math import isfinite, nan
 import pandas as pd
 import torch
 
-from lntutor.bars import progress_bar
-from lntutor.config import Batch, ModelConfig, TrainConfig, flag, instance, whole
-from lntutor.corpus import PAD, Corpus
-from lntutor.learner import Learner
-from lntutor.matrices import matrices
-from lntutor.measure import GRADIENTS
-from lntutor.optimizers import groups, learning_rate, optimizer, set_rates
-from lntutor.translation import bleu, translate
+from lntutor.measure.recorder import GRADIENT_COLUMNS
+from lntutor.model.checks import check_flag, check_int, check_type
+from lntutor.model.config import Batch, ModelConfig, TrainConfig
+from lntutor.model.parameters import matrices
+from lntutor.text.corpus import PAD, Corpus
+from lntutor.training.decoding import bleu, translate
+from lntutor.training.network import Learner
+from lntutor.training.optimizers import groups, learning_rate, optimizer, set_rates
+from lntutor.training.progress import progress_bar
 
 COLUMNS = ("step", "loss", "val_loss", "lr", "gradient", "tokens_per_second")
-STACK = {"translation": "encoder-decoder", "masked_words": "encoder"}  # what a task asks of a model
+STACK = {"translation": "encoder-decoder", "masked_words": "encoder"}  # the stack that a task needs
 VALIDATION = 16  # batches of VALIDATION_SIZE sentences, at most
 VALIDATION_SIZE = 128
 
 
 @dataclass(frozen=True)
 class Sample:
-    """A sentence that was held out, and what the model makes of it."""
+    """A held-out sentence and its translation by the model."""
 
     source: str
     reference: str
@@ -40,12 +41,12 @@ class Sample:
 
 @dataclass(frozen=True)
 class Run:
-    """What was measured in a training run.
+    """The measurements of a training run.
 
-    `table`: step, loss (nats a word, without label smoothing), val_loss (missing where not measured), lr (of the layers
-    that are warmed up), gradient (norm of the whole gradient of what is minimised, label smoothing included, before
-    clipping), tokens_per_second. `gradients`: step and the columns of `gradient_norms`, of the same gradient, at step 1
-    and at every validation.
+    `table`: step, loss (nats per word, without label smoothing), val_loss (missing where not measured), lr (of the
+    layers that are warmed up), gradient (norm of the whole gradient, with label smoothing, before clipping),
+    tokens_per_second. `gradients`: step and the columns of `gradient_norms`, for the same gradient, at step 1 and at
+    every validation.
     """
 
     model: ModelConfig
@@ -66,47 +67,41 @@ class Run:
 
 
 @dataclass(frozen=True)
-class Progress:
+class TrainingProgress:
     """A run after one of its steps."""
 
     step: int
     of: int
     row: dict[str, float]
     seconds_left: float
-    run: Callable[[], Run] = field(repr=False)  # all that was measured so far
+    run: Callable[[], Run] = field(repr=False)  # the run so far
     learner: Learner = field(repr=False)
     corpus: Corpus = field(repr=False)
 
 
-def steps(cfg: ModelConfig, how: TrainConfig, corpus: Corpus) -> Iterator[Progress]:
-    """Train, one item a step; close the generator to stop. The same seed gives the same losses."""
+def steps(cfg: ModelConfig, how: TrainConfig, corpus: Corpus) -> Iterator[TrainingProgress]:
+    """Train, one item per step; close the generator to stop. The same seed gives the same losses."""
     trainer = Trainer(cfg, how, corpus)
     started = time.perf_counter()
     for step in range(1, how.steps + 1):
         row = trainer.step(step)
         left = (time.perf_counter() - started) / step * (how.steps - step)
-        yield Progress(step, how.steps, row, left, trainer.run, trainer.learner, corpus)
+        yield TrainingProgress(step, how.steps, row, left, trainer.run, trainer.learner, corpus)
         if trainer.status == "diverged":
             return
 
 
 def train(
-    cfg: ModelConfig,
-    how: TrainConfig,
-    corpus: Corpus,
-    *,
-    pairs: int = 200,
-    beam: int = 1,
-    samples: int = 5,
-    progress: bool = True,
-) -> Run:
-    """Train to the end, with a progress bar, then translate `pairs` held-out sentences and score them.
+    cfg: ModelConfig, how: TrainConfig, corpus: Corpus, *,
+    pairs: int = 200, beam: int = 1, samples: int = 5, progress: bool = True,
+) -> Run:  # fmt: skip
+    """Train with a progress bar, then translate `pairs` held-out sentences and compute BLEU.
 
-    An interrupt stops the training and keeps what was measured; one while it translates leaves BLEU out.
+    An interrupt while training keeps the steps so far; an interrupt while translating keeps the run without BLEU.
     """
     check_run(cfg, how, corpus)
-    _check(pairs, beam, samples)  # before the work, not after it
-    flag("progress", progress)
+    _check(pairs, beam, samples)  # before the work
+    check_flag("progress", progress)
     last = None
     with progress_bar(total=how.steps, desc=cfg.placement.label, unit="step", disable=not progress) as bar:
         try:
@@ -118,6 +113,7 @@ def train(
             if last is None:
                 raise
             bar.set_postfix_str("stopped; what was measured is kept")
+    assert last is not None  # there is at least one step
     try:
         return finish(last, pairs=pairs, beam=beam, samples=samples)
     except KeyboardInterrupt:
@@ -125,19 +121,19 @@ def train(
 
 
 def check_run(cfg: ModelConfig, how: TrainConfig, corpus: Corpus) -> None:
-    """A ValueError where this is not a model, a way to train it and a text."""
-    instance("cfg", cfg, ModelConfig)
-    instance("how", how, TrainConfig)
-    instance("corpus", corpus, Corpus, "; load_corpus('captions') gives one")
+    """A ValueError if one of the three has the wrong type."""
+    check_type("cfg", cfg, ModelConfig)
+    check_type("how", how, TrainConfig)
+    check_type("corpus", corpus, Corpus, "; load_corpus('captions') gives one")
 
 
 def _check(pairs: int, beam: int, samples: int) -> None:
-    whole("pairs", pairs, 0, 10**9)
-    whole("beam", beam, 1, 64)
-    whole("samples", samples, 0, 10**9)
+    check_int("pairs", pairs, 0, 10**9)
+    check_int("beam", beam, 1, 64)
+    check_int("samples", samples, 0, 10**9)
 
 
-def finish(progress: Progress, *, pairs: int = 200, beam: int = 1, samples: int = 5) -> Run:
+def finish(progress: TrainingProgress, *, pairs: int = 200, beam: int = 1, samples: int = 5) -> Run:
     """The run so far, with BLEU and samples: the first `pairs` sentences of the test split, translated."""
     _check(pairs, beam, samples)
     run = progress.run()
@@ -145,23 +141,21 @@ def finish(progress: Progress, *, pairs: int = 200, beam: int = 1, samples: int 
         return run
     corpus = progress.corpus
     sources, references = zip(*corpus.pairs("test")[:pairs], strict=True)
-    if corpus.pieces:  # of words: scored as whole words
+    if corpus.pieces:  # pieces of words are joined before scoring
         references = [corpus.text(corpus.tokens(reference, "en")) for reference in references]
     translations = translate(progress.learner, corpus, sources, beam=beam)
-    shown = tuple(Sample(*three) for three in zip(sources, references, translations, strict=True))[:samples]
-    return replace(run, bleu=bleu(translations, references), samples=shown)
+    examples = tuple(Sample(*three) for three in zip(sources, references, translations, strict=True))[:samples]
+    return replace(run, bleu=bleu(translations, references), samples=examples)
 
 
 class Trainer:
-    """A run under way: the learner, its optimiser, and the rows measured so far."""
+    """A run in progress: the learner, its optimiser, and the rows so far."""
 
     def __init__(self, cfg: ModelConfig, how: TrainConfig, corpus: Corpus):
         check_run(cfg, how, corpus)
         if cfg.stack != STACK[how.task]:
-            raise ValueError(
-                f"task={how.task!r} needs a model with stack={STACK[how.task]!r}, got stack={cfg.stack!r}; "
-                f"use cfg.with_(stack={STACK[how.task]!r})"
-            )
+            need, given = f"stack={STACK[how.task]!r}", f"stack={cfg.stack!r}"
+            raise ValueError(f"task={how.task!r} needs a model with {need}, got {given}; use cfg.with_({need})")
         self.cfg, self.how, self.corpus = cfg, how, corpus
         vocab = (len(corpus.source), len(corpus.target))[-len(cfg.sides) :]
         self.learner = Learner(cfg, vocab, pad=PAD, seed=how.seed, dropout=how.dropout, group_of=groups(cfg, how))
@@ -189,22 +183,22 @@ class Trainer:
         if self.status != "diverged" and measured and step > 1:
             row["val_loss"] = self.validate()
         self.norms += norms
-        self.rows.append(row)  # last: an interrupt leaves a step out, or in with all of it
+        self.rows.append(row)  # last, so that an interrupted step leaves no row
         if self.status != "diverged" and step == self.how.steps:
-            broken = step > 1 and not isfinite(row["val_loss"])  # by the last update: no further step would tell
+            broken = step > 1 and not isfinite(row["val_loss"])  # by the last update: there is no later step to show it
             self.status = "diverged" if broken else "finished"
         return row
 
     @torch.enable_grad()
     def backward(self, batch: Batch) -> tuple[float, int]:
-        """Loss and gradient on a batch: (nats a word, words)."""
+        """Loss and gradient on a batch: (nats per word, words)."""
         self.learner.zero_grad()
         goal, nll, words = self.learner.loss(batch, self.how.label_smoothing, learning=True)
         goal.backward()
         return float(nll.detach()), words
 
     def update(self, step: int, gradient: float) -> None:
-        """Move the weights, by a gradient cut to `how.clip` where that is set."""
+        """Move the weights, with the gradient clipped to `how.clip` where that is set."""
         if self.how.clip and gradient > self.how.clip:
             for flat in self.learner.flats.values():
                 flat.grad.mul_(self.how.clip / gradient)
@@ -213,7 +207,7 @@ class Trainer:
 
     @torch.no_grad()
     def validate(self) -> float:
-        """Negative log-likelihood of the validation split, in nats a word."""
+        """Negative log-likelihood of the validation split, in nats per word."""
         if not self.held_out:
             batches = list(self.corpus.batches("val", VALIDATION_SIZE, task=self.how.task))
             self.held_out = batches[:: -(-len(batches) // VALIDATION)]  # of all lengths
@@ -224,11 +218,12 @@ class Trainer:
         """The norm of every weight matrix's gradient at this step."""
         cfg, weights, seed = self.cfg, self.learner.weights, self.how.seed
         head = step, cfg.placement.key, cfg.depth, cfg.width
-        return [(*head, *m.name, seed, float(weights[m.name].grad.double().norm()), False) for m in matrices(cfg)]
+        grads = ((m, weights[m.name].grad) for m in matrices(cfg))
+        return [(*head, *m.name, seed, float(grad.double().norm()), False) for m, grad in grads if grad is not None]
 
     def run(self) -> Run:
-        """All that was measured so far."""
+        """The run so far."""
         table = pd.DataFrame(self.rows, columns=list(COLUMNS))
         norms = [row for row in self.norms if row[0] <= len(self.rows)]
-        gradients = pd.DataFrame(norms, columns=["step", *GRADIENTS])
+        gradients = pd.DataFrame(norms, columns=["step", *GRADIENT_COLUMNS])
         return Run(self.cfg, self.how, self.corpus.name, self.corpus.checksum, table, gradients, self.status)

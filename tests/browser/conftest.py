@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser
 
-from lntutor.browser import find_browser
+from lntutor.publish.browser import find_browser
 from tests.browser.jupyter import (
     SECONDS,
     Notebook,

@@ -1,4 +1,4 @@
-"""A real JupyterLab and a real Voilà in a real browser, for the tests and for benchmarks/latency.py."""
+"""A real JupyterLab and a real Voilà in a real browser, for the tests and for the benchmarks."""
 
 import json
 import os
@@ -15,9 +15,10 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import nbformat
+from jupyter_client import BlockingKernelClient
 from playwright.sync_api import Browser, Locator, Page, Route, WebSocket, sync_playwright
 
-from lntutor.lab import lab_arguments, lab_environment
+from lntutor.publish.lab import lab_arguments, lab_environment
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
@@ -45,11 +46,32 @@ class Server:
     url: str  # ends in /
     token: str
     pid: int
+    home: Path
 
     def end_kernels(self) -> None:
         """End the kernels that earlier pages left behind."""
         for kernel in json.loads(self._ask("GET", "api/kernels")):
             self._ask("DELETE", f"api/kernels/{kernel['id']}")
+
+    def ask(self, code: str, timeout: float = 600) -> str:
+        """What code prints in the kernel that started last; an error there is raised here."""
+        newest = max(self.home.rglob("kernel-*.json"), key=lambda path: path.stat().st_mtime)
+        printed: list[str] = []
+
+        def note(message: dict) -> None:
+            if message["msg_type"] == "stream" and message["content"]["name"] == "stdout":
+                printed.append(message["content"]["text"])
+
+        client = BlockingKernelClient(connection_file=str(newest))
+        client.load_connection_file()
+        client.start_channels()
+        try:
+            reply = client.execute_interactive(code, store_history=False, output_hook=note, timeout=timeout)["content"]
+        finally:
+            client.stop_channels()
+        if reply["status"] != "ok":
+            raise RuntimeError("\n".join(reply["traceback"]))
+        return "".join(printed)
 
     def _ask(self, method: str, path: str) -> bytes:
         headers = {"Authorization": f"token {self.token}"}
@@ -176,7 +198,7 @@ def jupyterlab(home: Path, command: list[str]) -> Iterator[Server]:
     with _process(command, home) as (process, log):
         info = _wait(lambda: _written(home / "runtime"), process, log)
         _wait(lambda: _answers(f"{info['url']}api?token={info['token']}"), process, log)  # it may not listen yet
-        yield Server(info["url"], info["token"], info["pid"])
+        yield Server(info["url"], info["token"], info["pid"], home)
 
 
 @contextmanager
@@ -185,11 +207,11 @@ def voila(home: Path, root: Path, *options: str) -> Iterator[Server]:
     port = _free_port()
     url = f"http://127.0.0.1:{port}/"
     others = [f"--VoilaConfiguration.extension_denylist={name}" for name in LAB_ONLY]
-    usual = ["--no-browser", "--Voila.ip=127.0.0.1", f"--port={port}", *CULL, *others]
-    command = [sys.executable, "-m", "voila", *usual, *options, str(root)]
+    usual = ["--no-browser", "--Voila.ip=127.0.0.1", f"--port={port}", f"--Voila.connection_dir_root={home}"]
+    command = [sys.executable, "-m", "voila", *usual, *CULL, *others, *options, str(root)]
     with _process(command, home) as (process, log):
         _wait(lambda: _answers(url), process, log)
-        yield Server(url, "", process.pid)
+        yield Server(url, "", process.pid, home)
 
 
 @contextmanager
@@ -200,7 +222,7 @@ def app_server(home: Path, *options: str, address: str = "127.0.0.1", word: str 
     command = [sys.executable, "-m", "lntutor", "app", "--no-browser", f"--port={port}", *options]
     with _process(command, home) as (process, log):
         _wait(lambda: _answers(f"{url}?token={word}"), process, log)
-        yield Server(url, word, process.pid)
+        yield Server(url, word, process.pid, home)
 
 
 @contextmanager

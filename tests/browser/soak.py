@@ -1,8 +1,7 @@
-"""Random joint moves by keys and mouse in a real page, for the tests and for tools/soak.py."""
+"""The front of a soak in a real page: moves by keys and mouse, for the tests and for tools/soak.py."""
 
 import json
 import time
-from collections.abc import Callable
 from typing import NamedTuple
 
 import ipywidgets as w
@@ -10,7 +9,8 @@ from playwright.sync_api import TimeoutError
 
 from lntutor import explore
 from tests.browser.jupyter import ROOT, SECONDS, Notebook
-from tests.soak import Move, Moves, Step, all_values
+from tests.explore.explorers import all_values
+from tests.explore.soak import Move, Moves, Step
 
 LEFT_OUT = ("png", "csv", "html")  # each is a file in the downloads
 SHOWN = """(name, keys) => {
@@ -38,7 +38,7 @@ SHOWN = """(name, keys) => {
 def cells(*names: str) -> list[str]:
     """Cells that show these explorers so that they can be driven and asked."""
     start = f"import os, sys\n\nos.environ['LNTUTOR_STRICT'] = '1'\nsys.path.insert(0, {str(ROOT)!r})"
-    imports = f"{start}\nfrom lntutor.explore import {', '.join(names)}\nfrom tests.soak import listen"
+    imports = f"{start}\nfrom lntutor.explore import {', '.join(names)}\nfrom tests.explore.soak import listen"
     return [imports, *(f"listen({name}())" for name in names)]
 
 
@@ -59,7 +59,7 @@ class PageDriver:
         self.twin = getattr(explore, name)()  # says which controls and values there are
         self.moves = Moves(self.twin, seed, brief=True)
         self.moves.buttons = [button for button in self.moves.buttons if button not in LEFT_OUT]
-        self.kernel = 0.0
+        self.kernel, self.said = 0.0, 0
 
     def make(self, move: Move) -> None:
         """Step by step, without waiting for the picture."""
@@ -146,48 +146,15 @@ class PageDriver:
         heap = found["JSHeapUsedSize"] / 2**20
         return Footprint(heap, int(found["Nodes"]), int(found["JSEventListeners"]), self.kernel)
 
-    def close(self) -> None:
-        """Let go of the explorer that told the controls."""
+    def halt(self) -> None:
+        """Nothing: every part of a soak begins with Stop and Clear."""
+
+    rest = halt
+
+    def end(self) -> None:
+        """Close the explorer of this process that names the controls."""
         self.twin.close()
 
 
 def _differences(one: dict, other: dict) -> str:
     return "; ".join(f"{key}: kernel {one[key]}, page {other[key]}" for key in one if one[key] != other.get(key))
-
-
-class Soaked(NamedTuple):
-    """What a long run in a page found."""
-
-    moves: int
-    checks: int
-    seconds: float
-    first: float  # milliseconds a move, of a quarter of them,
-    last: float  # and of the same quarter at the end
-    warm: Footprint
-    end: Footprint
-    faults: list[str]
-
-
-def soak(
-    notebook: Notebook, name: str, count: int, seed: int, progress: Callable[[int, float], None] = lambda *_: None
-) -> Soaked:
-    """Drive an explorer of an open page: a quarter of the moves three times, others before the last time."""
-    driver = PageDriver(notebook, name, seed)
-    quarter = [driver.moves.anew(), *driver.moves.draw(count // 4 - 1)]
-    faults, times, marks, made, started = [], [], [], 0, time.perf_counter()
-    for part in (quarter, quarter, driver.moves.draw(count // 4), quarter):
-        began = time.perf_counter()
-        for move in part:
-            try:
-                driver.make(move)
-                made += 1
-                if made % 25 == 0:
-                    driver.check()
-                    progress(made, time.perf_counter() - started)
-            except Exception as error:
-                faults.append(f"move {made}: {type(error).__name__}: {str(error)[:600]}")
-        times.append(1e3 * (time.perf_counter() - began) / len(part))
-        marks.append(driver.footprint())
-    driver.close()
-    seconds = time.perf_counter() - started
-    return Soaked(made, made // 25, seconds, times[1], times[3], marks[1], marks[3], faults)

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from lntutor import app, gallery
+from lntutor.publish import app, gallery
 from tests.browser.jupyter import SECONDS, Notebook, Server, app_server
 from tests.browser.test_live import plot_value, wait_for_plot
 

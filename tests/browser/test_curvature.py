@@ -16,7 +16,7 @@ from pathlib import Path
 import pandas as pd
 
 import lntutor as ln
-from lntutor import results
+from lntutor.experiments import stored as results
 
 results.FOLDER = Path(tempfile.mkdtemp())
 results.EXPERIMENTS["hessian"] = None

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, Page
 
-from lntutor import gallery
 from lntutor.explore import GradientExplorer, PlacementExplorer
+from lntutor.publish import gallery
 from tests.browser.jupyter import HERE, SECONDS, VIEWPORT, Notebook, Server, app_server, new_notebook, write_notebook
 from tests.browser.test_live import wait_for_plot
 from tests.browser.test_site import MOVING, violations

@@ -199,7 +199,7 @@ def test_in_lecture_mode_everything_is_drawn_at_once(run_cells, request):
         SETUP + 'os.environ["LNTUTOR_REVEAL"] = "1"',
         CHOICE,
         'Predict("variance", "How large?", value=(1, 100), log=True, reveal=lambda: 64)',
-        "from lntutor.claims import record, show_ledger\n\n"
+        "from lntutor.lesson.claims import record, show_ledger\n\n"
         'record("attention.variance", [63.1, 64.9, 66.0], verdict="holds", size="d = 64")\nshow_ledger("01")',
         "def attention(q, k, v, mask=None):\n    return (q @ k.T).softmax(-1) @ v\n\n\n"
         'lesson.check("attention", attention)',

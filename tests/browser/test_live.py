@@ -11,7 +11,7 @@ import ipywidgets as widgets
 import numpy as np
 import plotly.graph_objects as go
 
-from lntutor.live import live_plot
+from lntutor.page.live import live_plot
 
 x = np.arange(5)
 
@@ -183,7 +183,10 @@ def test_the_width_follows_the_window(run_cells):
 @pytest.mark.parametrize("lecture", [False, True])
 def test_a_drawing_keeps_its_proportions_on_a_narrow_page(in_voila, lecture):
     """Oracle: the browser's boxes: the words' over those of the rectangles around them, and of the whole plot."""
-    notebook = in_voila(f"from lntutor import figures, live\nlive.live_plot(figures.course_map(lecture={lecture}))")
+    notebook = in_voila(
+        "from lntutor import figures\nfrom lntutor.page import live\n"
+        f"live.live_plot(figures.course_map(lecture={lecture}))"
+    )
     for width in (1280, 960, 500):
         notebook.page.set_viewport_size({"width": width, "height": 900})
         wait_for_plot(notebook, f"gd._fullLayout.width <= {width} && gd._fullLayout.width > {width} - 100")
@@ -317,15 +320,3 @@ def test_a_second_notebook_in_the_page_uses_the_same_library(in_lab, scratch):
     notebook.menu("Run", "runmenu:run-all")
     wait_for_line(notebook, 7, index=1)
     assert deliveries(notebook) == 1
-
-
-def test_without_anywidget_the_plain_figure_is_drawn(run_cells, request):
-    """Oracle: a picture by plotly's own renderer that changes with the slider, and the sentence why."""
-    notebook = run_cells("import sys\n\nsys.modules['anywidget'] = None", SETUP, SLIDER_AND_PLOT)
-    title = notebook.page.locator(".js-plotly-plot .gtitle")
-    title.get_by_text("Slope 1").first.wait_for(state="attached", timeout=60 * SECONDS)
-    assert notebook.page.get_by_text("anywidget does not load").count() == 1
-    notebook.slider().focus()
-    notebook.page.keyboard.press("ArrowRight")
-    title.get_by_text("Slope 2").first.wait_for(state="attached")
-    notebook.screenshot(f"live_plain_{request.node.callspec.id}")

@@ -19,7 +19,7 @@ def test_random_moves_in_a_page_end_in_the_same_controls_and_picture_as_in_the_k
             driver.make(move)
     for driver in drivers:
         driver.check()
-        driver.close()
+        driver.end()
 
 
 def test_a_cell_that_is_run_again_leaves_no_explorer_behind(in_lab):

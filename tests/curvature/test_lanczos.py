@@ -6,7 +6,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lntutor.lanczos import Lanczos, density, start_vector
+from lntutor.curvature.lanczos import Lanczos, density, start_vector
 
 
 def symmetric(values, seed: int = 0) -> torch.Tensor:
@@ -36,7 +36,7 @@ def test_as_many_products_as_rows_give_every_eigenvalue(size, seed):
     assert run.steps == size  # there is nothing more to find
 
 
-def test_few_products_give_both_ends_within_the_error_that_is_said():
+def test_few_products_give_both_ends_within_their_stated_error():
     """Oracle: a spectrum with a bulk and an outlier on each side."""
     values = np.concatenate([np.linspace(-1, 1, 498), [-7.0, 9.0]])
     ritz = iterate(symmetric(values), 25).ritz()
@@ -59,7 +59,7 @@ def test_values_and_weights_reproduce_the_moments_of_the_start_vector():
 
 
 def test_the_basis_is_orthonormal_and_ritz_vectors_are_eigenvectors():
-    """Oracle: QQᵀ = 1, and ‖Av − λv‖ equals the residual that is said."""
+    """Oracle: QQᵀ = 1, and ‖Av − λv‖ equals the stated residual."""
     matrix = symmetric(np.geomspace(1e-3, 10, 80))
     run = iterate(matrix, 40)
     torch.testing.assert_close(run.basis @ run.basis.T, torch.eye(40, dtype=torch.float64), rtol=0, atol=1e-12)
@@ -114,7 +114,7 @@ def test_probes_are_drawn_alike_everywhere_and_each_is_its_own():
 
 
 @pytest.mark.parametrize(
-    ("start", "said"),
+    ("start", "message"),
     [
         (torch.zeros(3), "a finite length above 0, got 0.0"),
         (torch.tensor([1.0, float("nan")]), "a finite length above 0, got nan"),
@@ -122,13 +122,13 @@ def test_probes_are_drawn_alike_everywhere_and_each_is_its_own():
         (torch.ones(3, dtype=torch.int64), "must be a vector of floating-point numbers, got torch.int64"),
     ],
 )
-def test_a_start_that_is_no_direction_is_refused(start, said):
+def test_a_start_that_is_no_direction_is_refused(start, message):
     """Oracle: the sentence."""
-    with pytest.raises(ValueError, match=said):
+    with pytest.raises(ValueError, match=message):
         Lanczos(lambda v: v, start)
 
 
-def test_a_product_that_is_not_finite_is_said_with_its_number():
+def test_a_product_that_is_not_finite_is_named_by_its_number():
     """Oracle: an operator that overflows at its second product."""
     calls = []
 

@@ -2,21 +2,19 @@
 
 import hashlib
 import re
-import subprocess
-import sys
 from itertools import product
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from lntutor import results
-from lntutor.comparison import finals
-from lntutor.config import ModelConfig, TrainConfig
-from lntutor.corpus import load_corpus
-from lntutor.results import EXPERIMENTS, FOLDER, Experiment, read
-from lntutor.spectra import Measured
-from lntutor.training import train
+from lntutor.experiments import stored
+from lntutor.experiments.compare import finals
+from lntutor.experiments.stored import EXPERIMENTS, FOLDER, Experiment, stored_table
+from lntutor.experiments.stored_spectra import StoredSweep
+from lntutor.model.config import ModelConfig, TrainConfig
+from lntutor.text.corpus import load_corpus
+from lntutor.training.trainer import train
 
 STORED = sorted(FOLDER.glob("*_*.csv"))  # NAME_CORPUS; claims.csv is the ledger, see test_ledger
 EXPECTED = {f"{name}_captions" for name in EXPERIMENTS} | {
@@ -33,9 +31,9 @@ def test_every_experiment_has_its_table():
 def test_a_stored_table_says_what_made_it_and_has_every_case_with_every_seed(path):
     """Oracle: the experiment's own list of cases, and the text that is here."""
     name, corpus = path.stem.rsplit("_", 1)
-    table, experiment = read(name, corpus), EXPERIMENTS[name]
+    table, experiment = stored_table(name, corpus), EXPERIMENTS[name]
     assert table.attrs["made by"] == f"python -m lntutor results {name} --corpus {corpus}"
-    if isinstance(experiment, Measured):
+    if isinstance(experiment, StoredSweep):
         found = table[list(experiment.over)].drop_duplicates()
         assert set(found.itertuples(index=False, name=None)) == set(product(*experiment.over.values()))
     else:
@@ -57,7 +55,7 @@ def test_a_stored_number_is_what_training_gives_again():
     name = "Pre-LN, adam 0.0003, warm-up 100"
     cfg, how = EXPERIMENTS["warmup"].cases()[name]
     run = train(cfg, how.with_(seed=1), load_corpus("captions"), pairs=200, progress=False)
-    rows = read("warmup").query(f"run == '{name}' and seed == 1")
+    rows = stored_table("warmup").query(f"run == '{name}' and seed == 1")
     np.testing.assert_allclose(run.table["val_loss"].dropna(), rows["val_loss"], rtol=0.02)
     assert run.bleu == pytest.approx(rows["bleu"].iloc[-1], abs=2)
 
@@ -67,20 +65,12 @@ def test_an_experiment_is_trained_written_and_read_again(tmp_path, monkeypatch):
     cfg = ModelConfig("pre", depth=1, width=16, heads=2, ffn=16)
     how = TrainConfig(lr=1e-3, steps=4, batch=8, validate_every=2)
     monkeypatch.setitem(EXPERIMENTS, "tiny", Experiment(lambda: {"a": (cfg, how)}, seeds=2, pairs=3))
-    monkeypatch.setattr(results, "FOLDER", tmp_path)
+    monkeypatch.setattr(stored, "FOLDER", tmp_path)
     monkeypatch.setenv("LNTUTOR_CACHE", str(tmp_path / "cache"))
-    results.make("tiny", jobs=1, folder=tmp_path)
-    table, corpus = read("tiny"), load_corpus("captions")
+    stored.make("tiny", jobs=1, folder=tmp_path)
+    table, corpus = stored_table("tiny"), load_corpus("captions")
     runs = [train(cfg, how.with_(seed=seed), corpus, pairs=3, progress=False) for seed in (0, 1)]
     wanted = pd.concat([run.table[["step", "val_loss"]].dropna() for run in runs])
     np.testing.assert_allclose(table[["step", "val_loss"]], wanted, rtol=1e-4)
     assert table["bleu"].unique().tolist() == pytest.approx(finals({"a": runs})["bleu"].unique().tolist(), rel=1e-4)
     assert re.fullmatch(r"[0-9a-f]{64}  tiny_captions\.csv\n", (tmp_path / "SHA256SUMS").read_text())
-
-
-def test_what_is_not_there_is_said_in_words():
-    """Oracle: the sentence, and the exit code of a wrong name."""
-    with pytest.raises(ValueError, match=r"There is no stored table warmup_iwslt14; there are .*warmup_captions"):
-        read("warmup", "iwslt14")
-    done = subprocess.run([sys.executable, "-m", "lntutor", "results", "figure9"], capture_output=True, text=True)
-    assert (done.returncode, "there is no experiment 'figure9'; there are warmup" in done.stderr) == (2, True)

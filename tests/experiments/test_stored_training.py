@@ -5,9 +5,9 @@ import pytest
 import torch
 
 import lntutor as ln
-from lntutor import trained
-from lntutor.corpus import PAD, load_corpus
-from lntutor.learner import Learner
+from lntutor.experiments import stored_training
+from lntutor.text.corpus import PAD, load_corpus
+from lntutor.training.network import Learner
 
 CFG = ln.ModelConfig("pre", depth=2, width=16, heads=2, ffn=32)
 
@@ -19,7 +19,7 @@ def test_stream_and_gradient_are_those_of_the_learner(placement):
     learner = Learner(CFG.with_(placement=placement), (len(corpus.source), len(corpus.target)), pad=PAD)
     batch = corpus.batch("val", 6)
     before = {name: w.detach().clone() for name, w in learner.weights.items()}
-    table = trained.by_layer(learner, batch).set_index(["side", "layer"])
+    table = stored_training.layer_sizes(learner, batch).set_index(["side", "layer"])
     assert list(table.index) == [("encoder", 1), ("encoder", 2), ("decoder", 1), ("decoder", 2)]
     names = [(side, layer, "ffn", "W_2") for side, layer in table.index]
     grads = torch.autograd.grad(learner.loss(batch)[0], [learner.weights[name] for name in names])
@@ -37,13 +37,13 @@ def test_stream_and_gradient_are_those_of_the_learner(placement):
 
 def test_a_cell_has_a_look_before_and_a_look_after(monkeypatch):
     """Oracle: a run of three steps, which moves every number; one that diverges has only its start."""
-    monkeypatch.setattr(trained, "SIX", CFG)
-    monkeypatch.setattr(trained, "HOW", trained.HOW.with_(steps=3, warmup=0))
-    table = trained.trained(load_corpus("captions"), "pre", 0)
+    monkeypatch.setattr(stored_training, "SIX_LAYERS", CFG)
+    monkeypatch.setattr(stored_training, "HOW", stored_training.HOW.with_(steps=3, warmup=0))
+    table = stored_training.trained(load_corpus("captions"), "pre", 0)
     wide = table.pivot(index=["side", "layer"], columns="step", values=["signal", "gradient"])
     assert wide.shape == (4, 4)
     assert (wide["signal", 0] != wide["signal", 3]).all()
     assert table.groupby("step")["loss"].nunique().to_dict() == {0: 0, 3: 1}
-    monkeypatch.setattr(trained, "HOW", trained.HOW.with_(lr=100.0, steps=40))
-    lost = trained.trained(load_corpus("captions"), "none", 0)
+    monkeypatch.setattr(stored_training, "HOW", stored_training.HOW.with_(lr=100.0, steps=40))
+    lost = stored_training.trained(load_corpus("captions"), "none", 0)
     assert set(lost["step"]) == {0}

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import time
+from itertools import product
 from pathlib import Path
 
 import joblib
@@ -15,12 +16,12 @@ import pandas as pd
 import pytest
 
 import lntutor as ln
-from lntutor import cells, store, sweeps
 from lntutor.__main__ import main
-from lntutor.cells import CellError
-from lntutor.comparison import finals
-from lntutor.placements import each
-from lntutor.spectra import Measured
+from lntutor.experiments import cache, cells, fingerprint
+from lntutor.experiments.cells import CellError
+from lntutor.experiments.compare import finals
+from lntutor.experiments.stored_spectra import StoredSweep
+from lntutor.model.placements import each
 
 CFG = ln.ModelConfig("post", depth=2, width=16, heads=2, ffn=16)
 GRID = {"placement": ["post", "pre"], "depth": [2, 1], "seed": [0, 3]}
@@ -37,7 +38,7 @@ def sweep(*args, progress=False, **options):
 
 
 def entries():
-    return sorted(store.folder().glob("*.json"))
+    return sorted(cache.folder().glob("*.json"))
 
 
 def counted(folder: Path, cfg: ln.ModelConfig, seed: int) -> dict:
@@ -55,35 +56,27 @@ def calls(folder: Path) -> int:
 
 def test_a_sweep_is_the_function_called_for_every_cell_in_the_grids_order():
     """Oracle: the calls, written out."""
-    direct = [
-        ln.gradient_norms(CFG.with_(placement=placement, depth=depth), seeds=[seed])
-        for placement in ("post", "pre")
-        for depth in (2, 1)
-        for seed in (0, 3)
-    ]
+    cells = product(("post", "pre"), (2, 1), (0, 3))
+    direct = [ln.gradient_norms(CFG.with_(placement=key, depth=depth), seeds=[seed]) for key, depth, seed in cells]
     SAME(sweep(ln.gradient_norms, GRID, base=CFG), pd.concat(direct, ignore_index=True))
 
 
 def test_a_key_sets_a_field_of_any_settings_or_a_keyword_and_is_told_in_front():
     """Oracle: one call for each cell, with its settings written out."""
     table = sweep(ln.signal_norms, {"tokens": [4, 8], "dtype": ["float64"]}, CFG, seeds=[1])
-    direct = [
-        ln.signal_norms(CFG, seeds=[1], inputs=ln.Inputs(tokens=n), dtype="float64").assign(tokens=n) for n in (4, 8)
-    ]
+    fixed = {"seeds": [1], "dtype": "float64"}
+    direct = [ln.signal_norms(CFG, inputs=ln.Inputs(tokens=n), **fixed).assign(tokens=n) for n in (4, 8)]
     SAME(table.drop(columns="dtype"), pd.concat(direct, ignore_index=True)[table.columns.drop("dtype")])
     assert list(table.columns[:2]) == ["tokens", "dtype"]
 
 
-def test_a_sweep_of_trainings_has_the_rows_of_finals():
+def test_a_sweep_of_trainings_has_the_rows_of_finals(corpus):
     """Oracle: `train` and `finals`, one run at a time."""
-    corpus, how = ln.load_corpus("captions"), ln.TrainConfig(steps=3, batch=4)
+    how = ln.TrainConfig(steps=3, batch=4)
     grid = {"lr": [1e-3, 1e-2], "warmup": [2], "placement": ["pre"], "seed": [0, 1]}
     table = sweep(ln.train, grid, base=(CFG, how), corpus=corpus, pairs=2, jobs=1)
-    runs = [
-        ln.train(CFG.with_(placement="pre"), how.with_(lr=lr, warmup=2, seed=seed), corpus, pairs=2, progress=False)
-        for lr in (1e-3, 1e-2)
-        for seed in (0, 1)
-    ]
+    hows = [how.with_(lr=lr, warmup=2, seed=seed) for lr, seed in product((1e-3, 1e-2), (0, 1))]
+    runs = [ln.train(CFG.with_(placement="pre"), one, corpus, pairs=2, progress=False) for one in hows]
     SAME(table, finals({"": runs}).drop(columns="run"))
 
 
@@ -107,10 +100,8 @@ def test_a_column_of_another_meaning_keeps_its_numbers_under_the_functions_name(
 )  # fmt: skip
 def test_a_function_may_give_a_number_a_dict_or_a_table(result, rows):
     """Oracle: the rows, written out; read from the store the second time."""
-    grid = {"x": [1]}
     for _ in range(2):
-        table = sweep(lambda x: result, grid)
-        assert table.to_dict("records") == [{"x": 1} | row for row in rows]
+        assert sweep(lambda x: result, {"x": [1]}).to_dict("records") == [{"x": 1} | row for row in rows]
 
 
 def test_values_that_are_not_finite_are_remembered():
@@ -129,24 +120,22 @@ def test_a_key_that_two_settings_have_is_asked_about():
 
 
 @pytest.mark.parametrize(
-    ("grid", "base", "said"),
+    ("grid", "base", "message"),
     [
         ({}, CFG, r"grid must be a dict of one or more lists .* got \{\}"),
-        (["depth"], CFG, "grid must be a dict"),
         ({"depth": []}, CFG, r"grid\['depth'\] must have one or more values of different names, got none"),
         ({"seed": [1, 2, 1]}, CFG, r"grid\['seed'\] must have one or more values of different names, got 1, 2, 1"),
         ({"dept": [1]}, CFG, r"key 'dept'; it may have placement, depth, .*seed.*did you mean 'depth'\?"),
         ({"lr": [1]}, CFG, "key 'lr'; it is a field of TrainConfig, which the function is not given"),
         ({"depth": [1]}, (), r"key 'depth'; it is a field of ModelConfig.*base=\(ModelConfig\(\),\)"),
         ({"dtype": ["float64"]}, (), "gradient_norms needs cfg: give it in base"),
-        ({"width": [6], "heads": [2, 4]}, CFG, "a cell that cannot be, width=6, heads=4: heads must divide width"),
-        ({"placement": ["pots"]}, CFG, "placement must be one of post, .* did you mean 'post'"),
+        ({"width": [6], "heads": [2, 4]}, CFG, "an impossible cell, width=6, heads=4: heads must divide width"),
     ],
 )
-def test_a_grid_that_cannot_be_is_answered_before_any_work(grid, base, said, monkeypatch):
+def test_a_grid_that_cannot_be_is_answered_before_any_work(grid, base, message, monkeypatch):
     """Oracle: the sentence: what was given, what is allowed, what to do."""
-    monkeypatch.setattr(sweeps, "compute", None)
-    with pytest.raises(ValueError, match=said):
+    monkeypatch.setattr("lntutor.experiments.sweep.compute", None)
+    with pytest.raises(ValueError, match=message):
         sweep(ln.gradient_norms, grid, base)
 
 
@@ -158,7 +147,7 @@ def test_a_stored_measurement_is_a_sweep_over_its_cells():
         return ln.signal_norms(CFG.with_(placement=placement), seeds=[seed]).assign(text=text.name)
 
     text, over = ln.load_corpus("captions"), {"placement": ("post", "pre"), "seed": range(2)}
-    table, setting = Measured(cell, over, "small").make(text, 1)
+    table, setting = StoredSweep(cell, over, "small").make(text, 1)
     wanted = [cell(text, placement, seed) for placement in ("post", "pre") for seed in range(2)]
     SAME(table, pd.concat(wanted, ignore_index=True))
     assert setting == "small"
@@ -216,9 +205,8 @@ def test_an_entry_that_cannot_be_read_is_computed_again(tmp_path, damage):
     for entry in entries()[:2]:
         entry.write_text(damage)
     SAME(sweep(counted, GRID, base=(tmp_path, CFG)), table)
-    assert calls(tmp_path) == 10
     sweep(counted, GRID, base=(tmp_path, CFG))
-    assert calls(tmp_path) == 10
+    assert calls(tmp_path) == 10  # two anew, and remembered
 
 
 def test_what_is_defined_anew_is_measured_anew(monkeypatch):
@@ -264,18 +252,6 @@ def test_a_module_of_the_readers_own_is_known_by_its_text(tmp_path, monkeypatch)
     assert sweep(f, {"x": [2]})["value"].tolist() == [20]
 
 
-def test_what_a_function_reads_is_told_from_what_only_has_its_name():
-    """Oracle: a global `table` that changes is not the attribute `table` that the function asks for."""
-    names = {"table": 1}
-    exec("def f(x): return x.table", names)
-    before = store.fingerprint(names["f"])
-    names["table"] = 2
-    assert store.fingerprint(names["f"]) == before
-    assert store.fingerprint(object.__new__(threading.Thread)) is not None
-    lock = threading.Lock()
-    assert store.fingerprint(lock) != store.fingerprint(lock)  # cannot be told: never the same twice
-
-
 def test_a_name_is_the_same_in_another_process():
     """Oracle: another process, whose strings hash otherwise, finds the cell and does not call the function."""
     code = "import sys, lntutor as ln\ndef f(x):\n  print('called')\n  return x in {'a', 'b', 'c'}\n"
@@ -304,16 +280,13 @@ def test_a_cell_that_fails_is_named_and_the_others_are_kept(tmp_path):
             raise ArithmeticError("no depth of 1")
         return counted(folder, cfg, seed)
 
-    said = (
-        r"The cell placement=post, depth=1, seed=0 failed with ArithmeticError: no depth of 1\. "
-        r"2 of 8 cells have ended and are remembered: leave it out"
-    )
-    with pytest.raises(CellError, match=said) as caught:
+    message = r"The cell placement=post, depth=1, seed=0 failed with ArithmeticError: no depth of 1\. 2 of 8 cells"
+    with pytest.raises(CellError, match=rf"{message} have ended and are remembered: leave it out") as caught:
         sweep(fails, GRID, base=(tmp_path, CFG))
     assert isinstance(caught.value.__cause__, ArithmeticError)
     sweep(fails, GRID | {"depth": [2]}, base=(tmp_path, CFG))
     assert calls(tmp_path) == 4
-    with pytest.raises(CellError, match=r"must give a table, a dict or a number.* got a object"):
+    with pytest.raises(CellError, match=r"must return a table, a dict or a number.* got a object"):
         sweep(lambda x: object(), {"x": [1]})
 
 
@@ -378,7 +351,7 @@ def test_every_worker_has_one_thread_and_the_callers_stay_as_they_were():
 
 def test_a_worker_with_other_code_is_refused(monkeypatch):
     """Oracle: the sentence; nothing of it is remembered."""
-    monkeypatch.setattr(cells, "CODE", "another")
+    monkeypatch.setattr(fingerprint, "package_code", lambda: "another")
     with pytest.raises(CellError, match="a worker that has another lntutor, torch or numpy"):
         sweep(lambda x: x, {"x": range(2)}, jobs=2)
     assert not entries()
@@ -417,8 +390,7 @@ def test_a_cluster_that_loses_a_worker_gives_what_one_process_gives(cluster, tmp
     workers = cluster.run(os.getpid)
     killer = threading.Thread(target=kill, daemon=True)
     killer.start()
-    with joblib.parallel_config(backend="dask"):
-        table = sweep(awaited, GRID, CFG)
+    table = sweep(awaited, GRID, CFG, client=cluster)
     killer.join()
     SAME(table, alone)
     assert len(entries()) == 8  # written by this process, not by the workers
@@ -434,7 +406,7 @@ def test_a_cell_that_kills_every_worker_ends_the_sweep_with_a_sentence(cluster, 
     monkeypatch.setattr(cluster.cluster.scheduler, "allowed_failures", 0)
 
     def deadly(x):
-        while x == 2 and len(entries_of(tmp_path)) < 2:
+        while x == 2 and len(list((tmp_path / "cache" / "runs").glob("*.json"))) < 2:
             time.sleep(0.02)
         return os.kill(os.getpid(), signal.SIGKILL) if x == 2 and os.getpid() != here else x
 
@@ -447,8 +419,15 @@ def test_a_cell_that_kills_every_worker_ends_the_sweep_with_a_sentence(cluster, 
     assert entries()
 
 
-def entries_of(folder: Path) -> list[Path]:
-    return list((folder / "cache" / "runs").glob("*.json"))
+def test_the_command_line_computes_on_the_cluster_that_it_names(cluster, capsys):
+    """Oracle: the table of one process; a text that all cells share arrives whole."""
+    arguments = "sweep train --depth 1 --width 16 --heads 2 --ffn 16 --steps 2 --batch 4 --pairs 2 --seed 0 1"
+    assert main([*arguments.split(), "--dask", cluster.scheduler.address]) == 0
+    on_cluster, kept = capsys.readouterr().out, entries()
+    for entry in kept:
+        entry.unlink()
+    assert main([*arguments.split(), "--jobs", "1"]) == 0
+    assert (capsys.readouterr().out, entries()) == (on_cluster, kept)
 
 
 # The command line ----------------------------------------------------------------------------------------------
@@ -457,8 +436,8 @@ def entries_of(folder: Path) -> list[Path]:
 def test_the_command_line_writes_the_table_of_a_sweep(tmp_path, capsys):
     """Oracle: `ln.sweep` on the same grid, and nothing else in the folder; without a file, the same is printed."""
     out = tmp_path / "table.csv"
-    small = ("--width", 16, "--heads", 2, "--ffn", 16, "--seed", 0, 1, "--placement", "post", "pre", "--depth", 1, 2)
-    arguments = ["sweep", "gradient_norms", *map(str, small)]
+    small = "--width 16 --heads 2 --ffn 16 --seed 0 1 --placement post pre --depth 1 2"
+    arguments = ["sweep", "gradient_norms", *small.split()]
     assert main([*arguments, "--out", str(out)]) == 0
     assert capsys.readouterr().out == f"written: {out}, 192 rows\n"
     grid = {"placement": ["post", "pre"], "depth": [1, 2], "width": 16, "heads": 2, "ffn": 16, "seed": [0, 1]}
@@ -468,33 +447,20 @@ def test_the_command_line_writes_the_table_of_a_sweep(tmp_path, capsys):
     assert capsys.readouterr().out == out.read_text()
 
 
-def test_the_command_line_answers_in_sentences(tmp_path, capsys):
-    """Oracle: the sentence, and exit code 2."""
-    for arguments, said in (
-        (["signal_norms", "--lr", "1"], "it is a field of TrainConfig, which the function is not given"),
-        (["signal_norms", "--depth", "0"], "depth must be a whole number in 1..64, got 0"),
-        (["signal_norms", "--depth", "1", "--out", str(tmp_path / "none" / "t.csv")], "nothing can be written"),
-        (["signal_norms"], "grid must be a dict of one or more lists"),
-    ):
-        assert main(["sweep", *arguments]) == 2
-        assert said in capsys.readouterr().err
-
-
 @pytest.mark.notebook  # as long as one
 def test_an_interrupted_command_goes_on_where_it_was(tmp_path):
     """Oracle: SIGINT as the keyboard sends it, to all processes; exit code 130, whole entries, then the whole table."""
     small = {"depth": 1, "width": 16, "heads": 2, "ffn": 16}
     arguments = ["gradient_norms", "--jobs", 2, *(word for name in small for word in (f"--{name}", small[name]))]
     script = [sys.executable, "-m", "lntutor", "sweep", *map(str, arguments), "--seed", *map(str, range(3000))]
-    process = subprocess.Popen(
-        script, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
-    )
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    process = subprocess.Popen(script, start_new_session=True, **pipes)
     while len(entries()) < 5 and process.poll() is None:
         time.sleep(0.02)
     os.killpg(process.pid, signal.SIGINT)
-    _, said = process.communicate(timeout=60)
-    assert process.returncode == 130, said
-    assert "the same command goes on from there" in said
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130, errors
+    assert "goes on from there" in errors
     kept = entries()
     assert 5 <= len(kept) < 3000
     assert all(isinstance(json.loads(entry.read_text()), dict) for entry in kept)

@@ -1,15 +1,17 @@
-"""Random joint moves of an explorer's controls, and what must hold after them: for the tests and for tools/soak.py.
+"""A soak: random joint moves of an explorer's controls, and what must hold after them; for tests and tools/soak.py.
 
-Moves are drawn from a seed and hold final values, so the same ones can be made again, in this process or in a page.
-Sizes are mostly small; the largest are visited, one at a time.
+`soak` drives an explorer through a front: `Driver` in this process, `PageDriver` (tests/browser/soak.py) by keys and
+mouse in a page. Moves are drawn from a seed and hold final values, so the same moves can be made again. Sizes are
+mostly small; the largest are visited one at a time.
 """
+
+from __future__ import annotations
 
 import gc
 import json
 import logging
 import math
 import random
-import re
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -26,11 +28,11 @@ from ipywidgets.widgets.widget import _instances as WIDGETS
 from lntutor import explore
 from lntutor.explore import base
 from lntutor.explore import training as training_explorer
-from lntutor.explore.working import WorkingExplorer
-from lntutor.weights import BANK
+from lntutor.explore.long_running import LongRunningExplorer
+from lntutor.model.weight_bank import BANK
+from tests.explore.explorers import all_values, without_clock
 
 NAMES = tuple(explore.__all__)
-SENTENCES = ("one", "", "to be or not to be", "<b>bold</b> & <script>alert(1)</script>", "ümläut 漢字 🙂", "a " * 30)
 SMALL = {"depth": 6, "width": 64, "tokens": 8, "seeds": 3}  # the largest that an ordinary move asks for,
 SMALLER = {"depth": 3, "width": 32, "tokens": 4, "seeds": 2}  # and in a short soak
 CALM = {"depth": 2, "width": 32, "tokens": 4, "seeds": 1}  # beside one that is large, and after a preset
@@ -153,30 +155,15 @@ class Moves:
         return [value for value in values if value <= self.most[name]] if name in self.sized else values
 
 
-def all_values(control: w.ValueWidget) -> list:
-    """All values of a control; of a text, a few."""
-    if hasattr(control, "options"):
-        return [option[1] if isinstance(option, tuple) else option for option in control.options]
-    if isinstance(control, w.Text):
-        return list(SENTENCES)
-    if isinstance(control.value, bool):
-        return [False, True]
-    count = round((control.max - control.min) / control.step)
-    if isinstance(control, w.FloatLogSlider):
-        values = (control.base ** (control.min + i * control.step) for i in range(count + 1))
-        return [min(max(v, control.base**control.min), control.base**control.max) for v in values]
-    values = [control.min + i * control.step for i in range(count + 1)]
-    return values if isinstance(control, w.IntSlider) else [round(value, 6) for value in values]
-
-
 # Making them in this process ---------------------------------------------------------------------------------
 
 
 class Driver:
-    """An explorer that is moved, and what its last good picture showed."""
+    """An explorer of this process that is moved, and what its last good picture showed."""
 
-    def __init__(self, name: str):
+    def __init__(self, name: str, seed: int = 0, brief: bool = False):
         self.explorer = getattr(explore, name)()
+        self.moves = Moves(self.explorer, seed, brief)
         self.good: tuple[dict, list] | None = None  # its state and its pins
         self.said = 0  # moves that ended in a mistake, said in words
 
@@ -189,13 +176,28 @@ class Driver:
 
     def halt(self) -> None:
         """End what is under way."""
-        if isinstance(self.explorer, WorkingExplorer):
+        if isinstance(self.explorer, LongRunningExplorer):
             self.explorer.stop()
         rest(self.explorer)
 
+    def rest(self) -> None:
+        """Wait until nothing is under way."""
+        rest(self.explorer)
+
+    def footprint(self) -> Footprint:
+        """Of this process, now."""
+        return footprint()
+
+    def end(self) -> None:
+        """A last Run, and the explorer is closed."""
+        try:
+            self.check_work()
+        finally:
+            self.explorer.close()
+
     def check_work(self) -> None:
         """What Run draws now is what it draws in a new explorer."""
-        if not isinstance(self.explorer, WorkingExplorer):
+        if not isinstance(self.explorer, LongRunningExplorer):
             return
         self.halt()
         twin = type(self.explorer)(**TINY[type(self.explorer).__name__], placements=["post"])
@@ -229,14 +231,17 @@ class Driver:
         rest(explorer)
         twin = new_twin(explorer)
         try:
-            assert words(explorer) == words(twin), (words(explorer), words(twin))
+            one, other = (without_clock(each.status.value) for each in (explorer, twin))
+            assert one == other
             if explorer.error is None:
                 self.good = self._told()
                 assert explorer.plot.picture == twin.plot.picture, explorer.state()
-                assert explorer.shown.value == twin.shown.value or explorer.shown.layout.display == "none"
+                assert (
+                    explorer.table_area.value == twin.table_area.value or explorer.table_area.layout.display == "none"
+                )
                 return
             assert isinstance(explorer.error, ValueError), repr(explorer.error)
-            drawn = isinstance(explorer, WorkingExplorer)  # results are drawn also where the next Run has no plan
+            drawn = isinstance(explorer, LongRunningExplorer)  # results are drawn also where the next Run has no plan
             if self.good is not None and not drawn:  # the last good picture stays, with one seed or with all
                 state, twin.pinned = self.good
                 twin.set(**state)
@@ -262,29 +267,24 @@ def apply(explorer: base.Explorer, step: Step) -> None:
 
 def rest(explorer: base.Explorer) -> None:
     """Wait until nothing is under way: no work, no timer, no drawing."""
-    if isinstance(explorer, WorkingExplorer):
+    if isinstance(explorer, LongRunningExplorer):
         explorer.wait()
     while timers := [timer for timer in explorer._timers if timer.is_alive()]:
         for timer in timers:
             timer.join()
-    explorer._rest()
+    explorer._wait_until_drawn()
 
 
 def new_twin(explorer: base.Explorer) -> base.Explorer:
     """A new explorer told the same: the state, what is pinned, what has been computed, whether the table is open."""
     twin = type(explorer)(**explorer.state())
     twin.pinned = list(explorer.pinned)
-    if isinstance(explorer, WorkingExplorer):
+    if isinstance(explorer, LongRunningExplorer):
         twin._done, twin._outcome, twin.failure = list(explorer._done), explorer._outcome, explorer.failure
     twin.settle()
-    if twin.error is None and explorer.shown.layout.display != "none":
+    if twin.error is None and explorer.table_area.layout.display != "none":
         twin.buttons["table"].click()
     return twin
-
-
-def words(explorer: base.Explorer) -> str:
-    """The status line, without what a clock says."""
-    return re.sub(r" · \d+ ms$|[Aa]bout \d+ (s|min)", "", explorer.status.value)
 
 
 # In the kernel of a page ---------------------------------------------------------------------------------------
@@ -362,13 +362,13 @@ class Soaked(NamedTuple):
 
     moves: int
     checks: int
-    said: int  # moves that ended in a mistake, said in words
+    said: int  # moves that ended in a mistake, explained in the status line
     seconds: float
     first: float  # median milliseconds of a move of the first part,
     last: float  # and of the same moves at the end,
     ratio: float  # the median of what each takes at the end over what it took
-    warm: Footprint
-    end: Footprint
+    warm: Any  # what the explorer took after the first parts,
+    end: Any  # and at the end: footprints of its front
     faults: list[str]
 
 
@@ -435,46 +435,50 @@ def parts(moves: Moves, count: int) -> list[list[Move]]:
 
 
 def soak(
-    name: str, count: int, seed: int, every: int = 100, progress: Callable[[int, float], None] = lambda *_: None
+    front: Any, count: int, seed: int, every: int = 100, progress: Callable[[int, float], None] = lambda *_: None
 ) -> Soaked:
-    """Drive an explorer in this process by so many moves, and check it after each `every` of them.
+    """Drive an explorer by so many moves, and check it after each `every` of them.
 
-    Faults are collected, not raised; `progress` hears how many moves are made, and the seconds so far.
+    Faults are collected, not raised; `progress` gets the number of moves made and the seconds so far.
     """
+    found: list[str] = []
+
+    def attempt(action: Callable[..., None], where: str, *arguments: Any) -> None:
+        try:
+            action(*arguments)
+        except Exception as error:
+            found.append(f"{where}: {type(error).__name__}: {str(error)[:600]}")
+
+    pause, lists = random.Random(seed), parts(front.moves, count)
+    took, checks, warm, started = [], 0, None, time.perf_counter()
+    for part, moves in enumerate(lists):
+        front.halt()
+        if part in (3, 5):  # before the third part is over, caches fill
+            attempt(front.check, f"before part {part + 1}")
+        if part == 3:
+            warm = front.footprint()
+        for move in moves:
+            began = time.perf_counter()
+            attempt(front.make, f"move {len(took) + 1}", move)
+            took.append(time.perf_counter() - began)
+            if pause.random() < 0.1:
+                front.rest()
+            if len(took) % every == 0:
+                checks += 1
+                attempt(front.check, f"after move {len(took)}")
+                progress(len(took), time.perf_counter() - started)
+    front.halt()
+    end = front.footprint()
+    attempt(front.end, "the end")
+    n = len(lists[0])
+    first, last = took[2 * n : 3 * n], took[-n:]
+    pace = median(first), median(last), median(after / before for before, after in zip(first, last, strict=True))
+    seconds = time.perf_counter() - started
+    return Soaked(len(took), checks, front.said, seconds, 1e3 * pace[0], 1e3 * pace[1], pace[2], warm, end, found)
+
+
+def soak_here(name: str, count: int, seed: int, **how: Any) -> Soaked:
+    """A soak in this process."""
     with hurried(), faults() as found:
-        driver, pause = Driver(name), random.Random(seed)
-        lists = parts(Moves(driver.explorer, seed), count)
-        took, checks, warm, started = [], 0, None, time.perf_counter()
-        for part, list_of_moves in enumerate(lists):
-            driver.halt()
-            if part in (3, 5):  # before the third part is over, caches fill
-                _attempt(driver.check, found, f"before part {part + 1}")
-            if part == 3:
-                warm = footprint()
-            for move in list_of_moves:
-                began = time.perf_counter()
-                _attempt(lambda move=move: driver.make(move), found, f"move {len(took) + 1}")
-                took.append(time.perf_counter() - began)
-                if pause.random() < 0.1:
-                    rest(driver.explorer)
-                if len(took) % every == 0:
-                    checks += 1
-                    _attempt(driver.check, found, f"after move {len(took)}")
-                    progress(len(took), time.perf_counter() - started)
-        driver.halt()
-        end = footprint()
-        _attempt(driver.check_work, found, "a last Run")
-        driver.explorer.close()
-        n = len(lists[0])
-        first, last = took[2 * n : 3 * n], took[-n:]
-        ratio = median(after / before for before, after in zip(first, last, strict=True))
-        seconds = time.perf_counter() - started
-    pace = 1e3 * median(first), 1e3 * median(last), ratio
-    return Soaked(len(took), checks, driver.said, seconds, *pace, warm, end, found)
-
-
-def _attempt(action: Callable[[], None], found: list[str], where: str) -> None:
-    try:
-        action()
-    except Exception as error:
-        found.append(f"{where}: {type(error).__name__}: {str(error)[:600]}")
+        soaked = soak(Driver(name, seed), count, seed, **how)
+    return soaked._replace(faults=[*soaked.faults, *found])

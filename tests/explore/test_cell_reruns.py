@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 from ipywidgets.widgets.widget import _instances as WIDGETS
 
-from lntutor.explore import LayerNormExplorer, TrainingExplorer, reruns
+from lntutor.explore import LayerNormExplorer, TrainingExplorer, cell_reruns
 
 pytestmark = pytest.mark.usefixtures("no_pause")
 
@@ -35,7 +35,7 @@ class Shell:
 def shell(monkeypatch):
     """In place of the kernel's."""
     shell = Shell()
-    monkeypatch.setattr(reruns, "_shell", lambda: shell)
+    monkeypatch.setattr(cell_reruns, "_shell", lambda: shell)
     return shell
 
 
@@ -87,7 +87,7 @@ def test_a_training_ends_when_its_cell_is_run_again(shell):
 def test_outside_a_notebook_nothing_is_noted(monkeypatch):
     """Oracle: no shell, and a shell that does not say which cell it runs."""
     for shell in (None, SimpleNamespace(), SimpleNamespace(get_parent=lambda: {})):
-        monkeypatch.setattr(reruns, "_shell", lambda shell=shell: shell)
+        monkeypatch.setattr(cell_reruns, "_shell", lambda shell=shell: shell)
         explorer = LayerNormExplorer()
-        assert explorer not in reruns._HELD
+        assert explorer not in cell_reruns._HELD
         explorer.close()

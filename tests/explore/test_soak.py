@@ -7,7 +7,7 @@ import weakref
 import pytest
 
 from lntutor.explore import base
-from tests.soak import NAMES, WIDGETS, Driver, Moves, faults, hurried, rest
+from tests.explore.soak import NAMES, WIDGETS, Driver, faults, hurried, rest
 from tools import soak as tool
 
 MOVES, EVERY = 24, 12
@@ -30,11 +30,11 @@ def test_random_joint_moves_end_in_the_picture_of_the_controls_and_leave_nothing
     """Oracle: a new explorer with the same state; the numbers of widgets, observers and threads before the moves."""
     threads, widgets = threading.active_count(), len(WIDGETS)
     with hurried(), faults() as found:
-        driver = Driver(name)
+        driver = Driver(name, seed=1, brief=True)
         explorer = driver.explorer
         rest(explorer)
         at_first = len(WIDGETS), observers(explorer)
-        for number, move in enumerate(Moves(explorer, seed=1, brief=True).draw(MOVES), start=1):
+        for number, move in enumerate(driver.moves.draw(MOVES), start=1):
             driver.make(move)
             if number % EVERY == 0:
                 driver.check()

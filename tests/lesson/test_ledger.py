@@ -8,28 +8,27 @@ import signal
 import subprocess
 import sys
 import time
+from html.parser import HTMLParser
 from pathlib import Path
 
 import nbformat
 import pytest
 
-from lntutor import claims, ledger, results
 from lntutor.__main__ import main
-from lntutor.claims import CLAIMS, FILE, NOT_YET, STORED, VERDICTS, stored
-from lntutor.results import CORPORA, EXPERIMENTS
+from lntutor.experiments import stored as results
+from lntutor.experiments.stored import EXPERIMENTS, STORED_CORPORA
+from lntutor.lesson import ledger
+from lntutor.lesson.claims import CLAIMS, FILE, NOT_YET, STORED, VERDICTS, stored
 
 LESSONS = {path.stem[:2]: path for path in ledger.lessons()}
-RECORD = "from lntutor.claims import record\n"
-FIRST = (
-    RECORD
-    + """\
+RECORD = "from lntutor.lesson.claims import record\n"
+FIRST = f"""{RECORD}
 import os
 
 record("attention.variance", [63.0, 64.0, 65.0], verdict="holds", size="d = 64", tables=("warmup", "figure2_multi30k"))
 record("attention.saturation", "revealed: " + os.environ["LNTUTOR_REVEAL"], verdict="open")
 record("talk.rows", "a, \\"b\\" # c", spread="2 seeds", verdict="out of reach")
 """
-)
 SECOND = RECORD + 'record("talk.sigma", 8, verdict="does not hold here")\nrecord("lemma1", 1, verdict="holds")'
 
 
@@ -51,16 +50,10 @@ def course(monkeypatch, tmp_path) -> Path:
     return tmp_path / "notebooks"
 
 
-# The command ---------------------------------------------------------------------------------------------------
-
-
 def test_one_command_writes_every_claim_with_what_its_notebook_recorded(course, capsys):
     """Oracle: two notebooks whose records are known; the list of claims; SHA-256; the reader's notes, left alone."""
-    paths = [
-        lesson(course, "00_start_here", "1 / 0"),
-        lesson(course, "01_one", FIRST),
-        lesson(course, "02_two", SECOND),
-    ]
+    names = {"00_start_here": "1 / 0", "01_one": FIRST, "02_two": SECOND}
+    paths = [lesson(course, name, code) for name, code in names.items()]
     before = [path.read_bytes() for path in paths]
     assert main(["claims"]) == 0
     file = results.FOLDER / FILE
@@ -89,7 +82,7 @@ def test_one_command_writes_every_claim_with_what_its_notebook_recorded(course, 
     assert [path.read_bytes() for path in paths] == before
     assert not (course.parent / "home").exists()
     printed = capsys.readouterr()
-    assert "02_two recorded nothing of talk.per_layer, lemma3, paper.jacobian_power" in printed.out
+    assert "02_two recorded nothing for talk.per_layer, lemma3, paper.jacobian_power" in printed.out
     assert "written: data/results/claims.csv" in printed.out
     assert all(f"{name}: 100%" in printed.err for name in ("01_one", "02_two"))  # a bar for each notebook
 
@@ -104,8 +97,8 @@ def test_a_notebook_that_fails_is_named_with_its_cell_and_the_others_are_kept(co
     assert list(table.loc["attention.variance", ["measured", "verdict"]]) == ["as before", "open"]
     assert table.loc["attention.saturation", "verdict"] == NOT_YET
     assert table.loc["talk.sigma", "verdict"] == "does not hold here"
-    said = "01_one failed in code cell 3, which begins `y = 2`: ZeroDivisionError: division by zero. Its rows are left"
-    assert said in capsys.readouterr().err
+    message = "01_one failed in code cell 3, which begins `y = 2`: ZeroDivisionError: division by zero. Its rows stay"
+    assert message in capsys.readouterr().err
 
 
 def test_a_kernel_that_dies_and_a_file_that_is_no_notebook_are_failures_too(course, capsys):
@@ -113,10 +106,10 @@ def test_a_kernel_that_dies_and_a_file_that_is_no_notebook_are_failures_too(cour
     lesson(course, "01_one", "import os\nos._exit(1)")
     (course / "02_two.ipynb").write_text("<<<<<<< ours\n")
     assert main(["claims"]) == 1
-    said = capsys.readouterr()
-    assert "01_one failed in code cell 1, which begins `import os`: its kernel died" in said.err
-    assert "02_two is not a notebook" in said.err
-    assert "written" not in said.out
+    printed = capsys.readouterr()
+    assert "01_one failed in code cell 1, which begins `import os`: its kernel died" in printed.err
+    assert "02_two is not a notebook" in printed.err
+    assert "written" not in printed.out
     assert not results.FOLDER.exists()
 
 
@@ -153,7 +146,8 @@ def test_an_interrupt_keeps_what_has_ended_and_leaves_no_kernel_behind(course):
     sleep = f"import os, time\nopen({str(mark)!r}, 'w').write(str(os.getpid()))\ntime.sleep(250)"
     lesson(course, "02_two", SECOND, sleep)
     code = (
-        "import pathlib, signal, sys\nfrom lntutor import __main__, ledger, results\n"
+        "import pathlib, signal, sys\nfrom lntutor import __main__\nfrom lntutor.lesson import ledger\n"
+        "from lntutor.experiments import stored as results\n"
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # a shell's background jobs ignore it
         f"ledger.FOLDER, results.FOLDER = pathlib.Path({str(course)!r}), pathlib.Path({str(results.FOLDER)!r})\n"
         "sys.exit(__main__.main(['claims']))"
@@ -168,8 +162,8 @@ def test_an_interrupt_keeps_what_has_ended_and_leaves_no_kernel_behind(course):
             out, err = run.communicate(timeout=120)
         finally:
             run.kill()
-    assert run.returncode == 130
-    assert "stopped; the rows of the notebooks that have ended are in data/results/claims.csv" in out
+    assert run.returncode == 130, out
+    assert "Stopped. data/results/claims.csv has the rows of the notebooks that ended." in err
     assert "Traceback" not in err
     table = stored()
     assert table.loc["attention.variance", "verdict"] == "holds"
@@ -183,11 +177,7 @@ def test_a_write_that_fails_leaves_the_old_file_whole(course, monkeypatch):
     """Oracle: the bytes before; a disk that refuses at the last moment."""
     ledger.write({"lemma1": {"measured": "1", "verdict": "holds"}})
     before = {path.name: path.read_bytes() for path in results.FOLDER.iterdir()}
-
-    def refuse(*_):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(os, "replace", refuse)
+    monkeypatch.setattr(os, "replace", lambda *_: (_ for _ in ()).throw(OSError(28, "No space left on device")))
     with pytest.raises(OSError, match="No space"):
         ledger.write({"lemma1": {"measured": "2", "verdict": "open"}})
     assert {path.name: path.read_bytes() for path in results.FOLDER.iterdir()} == before
@@ -206,21 +196,13 @@ def test_a_ledger_that_is_missing_or_makes_no_sense_is_said_in_a_sentence_and_be
     assert stored().loc["attention.variance", "verdict"] == "holds"
 
 
-# The file ------------------------------------------------------------------------------------------------------
-
-
-def test_the_stored_ledger_has_every_claim_as_the_list_words_it():
-    """Oracle: the list of claims."""
+def test_the_stored_ledger_has_every_claim_as_the_list_words_it_measured_and_judged():
+    """Oracle: the list of claims; the verdicts there are; a number or a sentence for each that has a notebook here."""
     table = stored()
     assert list(table.index) == list(CLAIMS)
     for name, field in {"notebook": "notebook", "source": "source", "where": "where", "claim": "words"}.items():
         assert list(table[name]) == [getattr(claim, field) for claim in CLAIMS.values()]
     assert table.attrs["made by"] == "python -m lntutor claims"
-
-
-def test_every_claim_of_a_notebook_that_is_here_is_measured_and_judged():
-    """Oracle: the verdicts there are; a number or a sentence for each."""
-    table = stored()
     here = table[table["notebook"].isin(LESSONS)]
     assert set(here["verdict"]) <= set(VERDICTS)
     assert (here["measured"] != NOT_YET).all()
@@ -235,9 +217,9 @@ def test_the_command_of_every_row_makes_tables_that_exist_and_then_runs_its_own_
         assert last == f"python -m lntutor claims {CLAIMS[key].notebook}"
         for make in makes:
             names, text = re.fullmatch(r"python -m lntutor results ([\w ]+?)(?: --corpus (\w+))?", make).groups()
-            assert text is None or text in CORPORA[1:]
+            assert text is None or text in STORED_CORPORA[1:]
             assert set(names.split()) <= set(EXPERIMENTS)
-            assert all(results.file_of(name, text or CORPORA[0]).is_file() for name in names.split())
+            assert all(results.file_of(name, text or STORED_CORPORA[0]).is_file() for name in names.split())
 
 
 @pytest.mark.parametrize("path", LESSONS.values(), ids=lambda path: path.stem)
@@ -245,47 +227,25 @@ def test_a_claim_rests_on_tables_that_its_notebook_reads(path):
     """Oracle: the names of stored tables in the notebook's code; one that reads none rests on none."""
     cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
     code = "\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "code")
-    read = {name for name in EXPERIMENTS if f'"{name}"' in code and "results.read(" in code}
+    read = {name for name in EXPERIMENTS if f'"{name}"' in code and "stored_table(" in code}
     rows = stored().query("notebook == @path.stem[:2]")
     made = {name for line in rows["command"] for part in re.findall(r"results ([\w ]+)", line) for name in part.split()}
     assert made <= read
     assert bool(made) == bool(read)
 
 
-def test_a_reader_of_the_stored_ledger_needs_no_notes(tmp_path, monkeypatch):
-    """Oracle: a reader who has just arrived sees every verdict and has run nothing."""
-    monkeypatch.setenv("LNTUTOR_HOME", str(tmp_path))
-    monkeypatch.setattr(claims, "NOTES", claims.NOTES.__class__())
-    shown = claims.whole_ledger()
-    assert list(shown.table["verdict"]) == list(stored()["verdict"])
-    assert set(shown.table["your run"]) == {"not run"}
-
-
 def test_the_stored_ledger_is_a_page_of_its_own(tmp_path, capsys):
-    """Oracle: an HTML parser of Python's own: one row a claim, in its words, and nothing from elsewhere."""
-    from html.parser import HTMLParser
-
-    class Rows(HTMLParser):
-        def __init__(self):
-            super().__init__()
-            self.headers, self.tags, self.inside = [], [], False
-
-        def handle_starttag(self, tag, attrs):
-            self.tags.append(tag)
-            self.inside = tag == "th" and ("scope", "row") in attrs
-
-        def handle_data(self, data):
-            if self.inside:
-                self.headers.append(data)
-                self.inside = False
-
+    """Oracle: Python's own HTML parser: one row per claim, in its words, and nothing from elsewhere."""
     file = tmp_path / "ledger.html"
     assert main(["claims", "--page", str(file)]) == 0
     assert f"written: {file}" in capsys.readouterr().out
-    text, rows = file.read_text(encoding="utf-8"), Rows()
-    rows.feed(text)
-    assert rows.headers == [claim.words for claim in CLAIMS.values()]
-    assert not {"script", "link", "img", "iframe"} & set(rows.tags)
+    text = file.read_text(encoding="utf-8")
+    tags, headers, parser = [], [], HTMLParser()
+    parser.handle_starttag = lambda tag, attributes: tags.append((tag, dict(attributes).get("scope")))
+    parser.handle_data = lambda data: headers.append(data) if tags[-1:] == [("th", "row")] else None
+    parser.feed(text)
+    assert headers == [claim.words for claim in CLAIMS.values()]
+    assert not {"script", "link", "img", "iframe"} & {tag for tag, _ in tags}
     assert "http" not in text
-    assert main(["claims", "--page", str(file / "below" / "a file.html")]) == 2
+    assert main(["claims", "--page", str(file / "below" / "a file.html")]) == 1
     assert str(file) in capsys.readouterr().err

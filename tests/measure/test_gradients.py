@@ -9,93 +9,97 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lntutor as ln
-from lntutor.measure import TOLERANCE, attention_weights, feed, frobenius_norms
-from lntutor.model import Sequence, Transformer
-from lntutor.weights import BANK
-from tests.reference import Leaves, plain_gradients
+from lntutor.measure.gradients import frobenius_norms
+from lntutor.measure.inputs import feed
+from lntutor.measure.recorder import TOLERANCE
+from lntutor.measure.signals import attention_weights
+from lntutor.model.parameters import positions
+from lntutor.model.placements import STACKS
+from lntutor.model.transformer import Sequence, Transformer
+from lntutor.model.weight_bank import BANK
+from tests.reference import matrix_leaves, plain_gradients
 
 SITES = ["placement", "depth", "width", "side", "layer", "site", "seed", "value"]
 GRADIENTS = ["placement", "depth", "width", "side", "layer", "block", "parameter", "seed", "value", "below_floor"]
 SMALL = ln.ModelConfig("post", depth=3, width=24, heads=3, ffn=40)
 
 
-@st.composite
-def configs(draw, **fixed):
-    heads = draw(st.integers(1, 3))
-    return ln.ModelConfig(
-        **{
-            "placement": draw(st.sampled_from(sorted(ln.PLACEMENTS))),
-            "depth": draw(st.integers(1, 4)),
-            "width": heads * draw(st.integers(12, 24)),  # LN of very few features has next to no gradient
-            "heads": heads,
-            "ffn": draw(st.integers(12, 80)),
-            "stack": draw(st.sampled_from(["encoder", "decoder", "encoder-decoder"])),
-            "attention": draw(st.sampled_from(["softmax", "uniform"])),
-            "init": draw(st.sampled_from(["xavier", "torch", "theory"])),
-            "output_projection": draw(st.booleans()),
-            "norm": draw(st.sampled_from(["layer", "rms"])),
-        }
-        | fixed
-    )
+def model(heads, per_head, **fields):
+    return ln.ModelConfig(heads=heads, width=heads * per_head, **fields)
 
 
-@st.composite
-def inputs(draw):
-    return ln.Inputs(
-        kind=draw(st.sampled_from(["gaussian", "tokens"])),
-        tokens=draw(st.integers(1, 9)),
-        batch=draw(st.integers(1, 3)),
-        loss=draw(st.sampled_from(["cross_entropy", "probe"])),
-        vocab=draw(st.integers(27, 80)),
-        head=draw(st.sampled_from([0.3, 1.0, 2.0])),
-    )
+CONFIGS = st.builds(
+    model, heads=st.integers(1, 3), per_head=st.integers(12, 24),  # LN of very few features has next to no gradient
+    depth=st.integers(1, 4), ffn=st.integers(12, 80), output_projection=st.booleans(),
+    placement=st.sampled_from(sorted(ln.PLACEMENTS)), stack=st.sampled_from(STACKS),
+    attention=st.sampled_from(["softmax", "uniform"]), init=st.sampled_from(["xavier", "torch", "theory"]),
+    norm=st.sampled_from(["layer", "rms"]),
+)  # fmt: skip
+INPUTS = st.builds(
+    ln.Inputs, st.sampled_from(["gaussian", "tokens"]), tokens=st.integers(1, 9), batch=st.integers(1, 3),
+    loss=st.sampled_from(["cross_entropy", "probe"]), vocab=st.integers(27, 80), head=st.sampled_from([0.3, 1.0, 2.0]),
+)  # fmt: skip
 
 
-def signal_sizes(cfg, inputs, seed):
-    """name → ‖X‖‖G‖ in float64, the scale that errors are relative to, and ‖∂L/∂W‖ with it."""
-    gradients = plain_gradients(cfg, seed, inputs)
-    sizes = {}
+class Look:
+    """What a plain float64 pass computes, with its gradients: streams by site, and (W, x, xW) by name."""
 
-    class Look:
-        def matmul(self, name, x, y):
-            y.retain_grad() if y.requires_grad else None
-            sizes[name] = (x, y)
+    def __init__(self, cfg, inputs, seed):
+        self.sites, self.products = {}, {}
+        fed, self.leaves = feed(cfg, inputs, (seed,), torch.float64), matrix_leaves(cfg, seed)
+        sequences = [Sequence(s.x.clone().requires_grad_(), s.batch, s.real) for s in fed.sequences]
+        fed.loss(Transformer(cfg, self.leaves, self)(*sequences)).backward()
 
-        def site(self, *_):
-            pass
+    def site(self, side, layer, site, x):
+        x.retain_grad()
+        self.sites[side, layer, site] = x
 
-        attention = site
+    def matmul(self, name, x, y):
+        if y.requires_grad:
+            y.retain_grad()
+        self.products[name] = self.leaves[name], x, y
 
-    fed = feed(cfg, inputs, (seed,), torch.float64)
-    sequences = [Sequence(s.x.clone().requires_grad_(), s.batch, s.real) for s in fed.sequences]
-    out = Transformer(cfg, Leaves.of(cfg, seed), Look())(*sequences)
-    fed.loss(out).backward()
-    norm = torch.linalg.matrix_norm
-    return {
-        name: (float(norm(gradients[name])), float(norm(x.detach()) * (0 if y.grad is None else norm(y.grad))))
-        for name, (x, y) in sizes.items()
-    }
+    def attention(self, *_):
+        pass
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def size(x):
+    """‖x‖, and 0 for a gradient that does not exist."""
+    return 0.0 if x is None else float(x.detach().norm())
+
+
 @settings(max_examples=120)
-@given(configs(), inputs(), st.integers(0, 50))
-def test_gradient_norms_equal_plain_autograd(dtype, cfg, fed, seed):
+@given(CONFIGS, INPUTS, st.integers(0, 50))
+def test_gradient_norms_equal_plain_autograd(cfg, fed, seed):
     """Oracle: float64 autograd of each matrix itself; error relative to ‖X‖‖G‖."""
     seeds = (seed, seed + 1)
-    table = ln.gradient_norms(cfg, seeds=seeds, inputs=fed, dtype=dtype)
+    table = ln.gradient_norms(cfg, seeds=seeds, inputs=fed, dtype="float64")
     for s in seeds:
-        expected = signal_sizes(cfg, fed, s)
+        products = Look(cfg, fed, s).products
         rows = table[table.seed == s]
-        assert len(rows) == len(expected)
+        assert len(rows) == len(products)
         for row in rows.itertuples():
-            value, size = expected[row.side, row.layer, row.block, row.parameter]
-            assert abs(row.value - value) <= TOLERANCE[dtype] * size, (row, value, size)
+            W, x, y = products[row.side, row.layer, row.block, row.parameter]
+            assert abs(row.value - size(W.grad)) <= TOLERANCE["float64"] * size(x) * size(y.grad), row
 
 
 @settings(max_examples=60)
-@given(configs(), inputs(), st.sampled_from(["W_V", "W_1", "W_2"]), st.sets(st.integers(1, 5), min_size=1))
-def test_last_layer_gradients_equal_one_model_a_depth(cfg, fed, parameter, depths):
+@given(CONFIGS, INPUTS, st.integers(0, 50))
+def test_float32_gives_what_float64_gives_unless_it_is_flagged(cfg, fed, seed):
+    """Oracle: float64. Norms and a softmax magnify rounding: single values may be 1 % off, most are not.
+
+    What lies below the round-off of the largest gradient is not compared.
+    """
+    single, double = (ln.gradient_norms(cfg, seeds=seed, inputs=fed, dtype=dtype) for dtype in ("float32", "float64"))
+    error = (single["value"] - double["value"]).abs() - 2.4e-7 * double["value"].max()
+    drawn = ~single["below_floor"]
+    assert (error[drawn] <= 0.01 * double["value"][drawn]).all()
+    assert (error[drawn] <= 1e-5 * double["value"][drawn]).mean() > 0.5
+
+
+@settings(max_examples=60)
+@given(CONFIGS, INPUTS, st.sampled_from(["W_V", "W_1", "W_2"]), st.sets(st.integers(1, 5), min_size=1))
+def test_last_layer_gradients_equal_one_model_per_depth(cfg, fed, parameter, depths):
     """Oracle: plain float64 autograd of a separate model for each depth."""
     table = ln.last_layer_gradients(cfg, depths, parameter=parameter, seeds=(3, 4), inputs=fed, dtype="float64")
     assert set(table.depth) == depths
@@ -107,24 +111,10 @@ def test_last_layer_gradients_equal_one_model_a_depth(cfg, fed, parameter, depth
 
 
 @settings(max_examples=40)
-@given(configs(), inputs())
+@given(CONFIGS, INPUTS)
 def test_signal_and_backward_norms_equal_hooks_on_a_plain_pass(cfg, fed):
     """Oracle: tensors caught in a plain float64 pass, norms taken in numpy."""
-    caught = {}
-
-    class Look:
-        def site(self, side, layer, site, x):
-            x.retain_grad()
-            caught[side, layer, site] = x
-
-        def matmul(self, *_):
-            pass
-
-        attention = matmul
-
-    plain = feed(cfg, fed, (0,), torch.float64)
-    sequences = [Sequence(s.x.clone().requires_grad_(), s.batch) for s in plain.sequences]
-    plain.loss(Transformer(cfg, Leaves.of(cfg, 0), Look())(*sequences)).backward()
+    caught = Look(cfg, fed, 0).sites
     signal = ln.signal_norms(cfg, seeds=0, inputs=fed, dtype="float64")
     back = ln.backward_norms(cfg, seeds=0, inputs=fed, dtype="float64")
     assert len(signal) == len(back) == len(caught)
@@ -175,40 +165,19 @@ def test_attention_entropy_is_that_of_the_weights_and_uniform_is_the_most():
     assert len(flat) == len(table) / 2
 
 
-@pytest.mark.parametrize(
-    ("table", "columns"),
-    [
-        (lambda: ln.signal_norms(SMALL), SITES),
-        (lambda: ln.backward_norms(SMALL), SITES),
-        (lambda: ln.token_similarity(SMALL), SITES),
-        (lambda: ln.input_share(SMALL), SITES),
-        (lambda: ln.gradient_norms(SMALL), GRADIENTS),
-        (lambda: ln.last_layer_gradients(SMALL, [1, 2]), GRADIENTS),
-        (lambda: ln.attention_entropy(SMALL), [*GRADIENTS[:6], "head", "seed", "value", "uniform"]),
-        (lambda: ln.predict(SMALL, "signal"), SITES),
-        (lambda: ln.predict(SMALL, "backward"), SITES),
-        (lambda: ln.predict(SMALL, "similarity"), SITES),
-        (lambda: ln.predict(SMALL, "gradient"), GRADIENTS),
-        (lambda: ln.predict(SMALL, "last_layer", depths=[1, 2]), GRADIENTS),
-    ],
-    ids=[
-        "signal",
-        "backward",
-        "similarity",
-        "input share",
-        "gradient",
-        "last",
-        "entropy",
-        "t-signal",
-        "t-back",
-        "t-sim",
-        "t-grad",
-        "t-last",
-    ],
-)
-def test_tables_are_tidy_with_fixed_columns(table, columns):
-    """Oracle: the columns that the design fixes; one row a key; values finite."""
-    table = table()
+TABLES = {
+    "signal_norms": SITES, "backward_norms": SITES, "token_similarity": SITES, "input_share": SITES,
+    "gradient_norms": GRADIENTS, "last_layer_gradients": GRADIENTS,
+    "attention_entropy": [*GRADIENTS[:6], "head", "seed", "value", "uniform"],
+    "signal": SITES, "backward": SITES, "similarity": SITES, "gradient": GRADIENTS, "last_layer": GRADIENTS,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "columns"), TABLES.items(), ids=TABLES)
+def test_tables_are_tidy_with_fixed_columns(name, columns):
+    """Oracle: the columns that the design fixes, of measurements and of theory; one row per key; values finite."""
+    depths = {"depths": [1, 2]} if name.startswith("last_layer") else {}
+    table = getattr(ln, name)(SMALL, **depths) if hasattr(ln, name) else ln.predict(SMALL, name, **depths)
     assert list(table.columns) == columns
     assert not table.duplicated([c for c in columns if c not in ("value", "below_floor", "uniform")]).any()
     assert np.isfinite(table.value).all()
@@ -286,12 +255,12 @@ def test_some_matrices_may_be_asked_for_alone():
     assert some.drop(columns="value").equals(rows.drop(columns="value"))
     np.testing.assert_allclose(some.value, rows.value, rtol=1e-5)
     assert len(ln.gradient_norms(SMALL.with_(attention="uniform"), parameters=["W_Q"])) == 0
-    with pytest.raises(ValueError, match="parameter must be one of W_Q"):
-        ln.gradient_norms(SMALL, parameters=["W_9"])
+    with pytest.raises(ValueError, match="got 'W_Q'"):
+        ln.last_layer_gradients(SMALL.with_(attention="uniform"), [1], parameter="W_Q")
 
 
 def test_a_padded_batch_measures_the_words_only():
-    """Oracle: the same sentences one by one, weighted by their words."""
+    """Oracle: the same sentences one by one, weighted by their words; test_tape has their gradients."""
     cfg = SMALL.with_(placement="pre")
     source = np.array([[5, 6, 7, 8], [9, 3, 0, 0]])
     target = np.array([[4, 5, 0], [6, 7, 8]])
@@ -303,11 +272,6 @@ def test_a_padded_batch_measures_the_words_only():
     parts = [ln.signal_norms(cfg, seeds=0, inputs=ln.Inputs(b), dtype="float64").value for b in (one, two)]
     words = np.where(table.side == "encoder", 4 / 6, 2 / 5)
     np.testing.assert_allclose(table.value, words * parts[0] + (1 - words) * parts[1], rtol=1e-10)
-    gradients = plain_gradients(cfg, 0, ln.Inputs(batch))
-    measured = ln.gradient_norms(cfg, seeds=0, inputs=ln.Inputs(batch), dtype="float64")
-    for row in measured.itertuples():
-        exact = float(torch.linalg.matrix_norm(gradients[row.side, row.layer, row.block, row.parameter]))
-        assert row.value == pytest.approx(exact, rel=1e-9)
     with pytest.raises(ValueError, match="stack='encoder' needs a batch without target"):
         ln.gradient_norms(cfg.with_(stack="encoder"), inputs=ln.Inputs(batch))
 
@@ -318,39 +282,11 @@ def test_words_are_embedded_scaled_placed_and_read_by_a_tied_head():
     batch = ln.Batch(np.array([[3, 1, 4]]), labels=np.array([[1, 4, 2]]), vocab=(6, 6))
     fed = feed(cfg, ln.Inputs(batch), (0,), torch.float64)
     embedding = BANK.samples(0, ("embedding", "decoder"), 6, 16).double() / 4  # variance 1/d
-    from lntutor.reading import positions
-
     x = 4 * embedding[[3, 1, 4]] + torch.from_numpy(positions(3, 16))
     torch.testing.assert_close(fed.sequences[0].x, x)
-    out = Transformer(cfg, Leaves.of(cfg, 0))(Sequence(x))
+    out = Transformer(cfg, matrix_leaves(cfg, 0))(Sequence(x))
     expected = torch.nn.functional.cross_entropy(out @ embedding.T, torch.tensor([1, 4, 2]))
     torch.testing.assert_close(fed.loss(out), expected)
-
-
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda: ln.gradient_norms("post"), "cfg must be a ModelConfig, got 'post'"),
-        (lambda: ln.gradient_norms(SMALL, seeds=[]), "seeds must be one or more"),
-        (lambda: ln.gradient_norms(SMALL, inputs="gaussian"), "inputs must be an Inputs, got 'gaussian'"),
-        (lambda: ln.signal_norms(SMALL, dtype="float16"), "dtype must be one of float32, float64, got 'float16'"),
-        (lambda: ln.last_layer_gradients(SMALL, []), "at least one depth"),
-        (lambda: ln.last_layer_gradients(SMALL, [0]), r"depth .* 1\.\.64, got 0"),
-        (lambda: ln.last_layer_gradients(SMALL, 5), "depths must be several whole numbers"),
-        (lambda: ln.last_layer_gradients(SMALL, [1], parameter="W_3"), "parameter must be one of W_Q"),
-        (lambda: ln.last_layer_gradients(SMALL.with_(attention="uniform"), [1], parameter="W_Q"), "got 'W_Q'"),
-        (lambda: ln.predict(SMALL, "loss"), "quantity must be one of signal, backward"),
-        (lambda: ln.predict("post", "signal"), "cfg must be a ModelConfig"),
-        (lambda: ln.predict(SMALL, "last_layer"), "needs depths"),
-        (lambda: ln.predict(SMALL, "last_layer", depths=[1], parameter="W_9"), "parameter must be one of"),
-        (lambda: ln.predict(SMALL, "signal", inputs=3), "inputs must be an Inputs"),
-        (lambda: ln.theorem_bound(ln.ModelConfig("peri")), "Theorem 1 speaks of post and pre, got placement='peri'"),
-    ],
-)
-def test_wrong_arguments_are_answered_in_words(call, message):
-    """Oracle: the messages written here."""
-    with pytest.raises(ValueError, match=message):
-        call()
 
 
 @pytest.mark.parametrize(

@@ -10,23 +10,13 @@ import pytest
 import torch
 
 import lntutor as ln
-from lntutor.learner import initial_weights
-from lntutor.model import Sequence, Transformer
+from lntutor.model.placements import STACKS
+from lntutor.model.transformer import Sequence, Transformer
+from lntutor.model.weight_bank import Weights
+from lntutor.training.network import initial_weights
+from tests.reference import moved_weights
 
-KEYS = ("admin", "tfixup", "normformer", "hybrid", "dyt")
-STACKS = ("encoder", "decoder", "encoder-decoder")
 D, HEADS, F, L, N = 12, 3, 20, 2, 5
-
-
-def moved(cfg, seed=0):
-    """Name → float64 leaf: all that learns, each entry moved a little at random."""
-    random = torch.Generator().manual_seed(seed)
-    start = initial_weights(cfg, seed, (7,) * len(cfg.sides), torch.float64)
-    return {
-        name: (w + 0.1 * torch.randn(w.shape, generator=random, dtype=torch.float64)).requires_grad_()
-        for name, w in start.items()
-        if name[0] != "embedding"
-    }
 
 
 def layer_norm(x, gain, bias):
@@ -78,7 +68,7 @@ class Side:
     def ffn(self, x, layer):
         return self.linear(self.hidden(x, layer), layer, "ffn", "2")
 
-    def said(self, x, layer, block):
+    def sub_layer(self, x, layer, block):
         return self.ffn(x, layer) if block == "ffn" else self.attention(x, layer, block)
 
 
@@ -87,9 +77,9 @@ def admin(s, x):
     growth = 1.0
     for layer in range(1, L + 1):
         for i, block in enumerate((*s.blocks, "ffn")):
-            said = s.said(x, layer, block)
-            x = s.LN(sqrt(growth) * s.w(layer, "learned", i, "ω") * x + said, layer, i)
-            growth += float(said.detach().square().mean())
+            branch = s.sub_layer(x, layer, block)
+            x = s.LN(sqrt(growth) * s.w(layer, "learned", i, "ω") * x + branch, layer, i)
+            growth += float(branch.detach().square().mean())
     return x
 
 
@@ -97,7 +87,7 @@ def tfixup(s, x):
     """Huang et al. 2020: no norm; the factors are in the weights and have a test of their own."""
     for layer in range(1, L + 1):
         for block in (*s.blocks, "ffn"):
-            x = x + s.said(x, layer, block)
+            x = x + s.sub_layer(x, layer, block)
     return x
 
 
@@ -130,7 +120,7 @@ def dyt(s, x):
 
     for layer in range(1, L + 1):
         for i, block in enumerate((*s.blocks, "ffn")):
-            x = x + s.said(DyT(x, layer, i), layer, block)
+            x = x + s.sub_layer(DyT(x, layer, i), layer, block)
     return DyT(x, L + 1, 0)
 
 
@@ -139,11 +129,11 @@ FORMULAS = {f.__name__: f for f in (admin, tfixup, normformer, hybrid, dyt)}
 
 @pytest.mark.parametrize("attention", ["softmax", "uniform"])
 @pytest.mark.parametrize("stack", STACKS)
-@pytest.mark.parametrize("key", KEYS)
+@pytest.mark.parametrize("key", FORMULAS)
 def test_forward_and_every_gradient_are_those_of_the_papers_formula(key, stack, attention):
     """Oracle: the formulas above, in float64, with every weight moved from where it starts."""
     cfg = ln.ModelConfig(key, L, D, HEADS, F, stack, attention)
-    weights = moved(cfg)
+    weights = moved_weights(cfg)
     random = torch.Generator().manual_seed(1)
     inputs = [torch.randn(N, D, generator=random, dtype=torch.float64, requires_grad=True) for _ in cfg.sides]
     probe = torch.randn(N, D, generator=random, dtype=torch.float64)
@@ -161,7 +151,7 @@ def test_forward_and_every_gradient_are_those_of_the_papers_formula(key, stack, 
 
 
 def test_what_learns_starts_where_its_paper_says():
-    """Oracle: α = ½ in every norm, γ = 1 in every head, ω's own part 1, one number a feature."""
+    """Oracle: α = ½ in every norm, γ = 1 in every head, ω's own part 1, one number per feature."""
     starts = {"dyt": ("α", 0.5, ()), "normformer": ("γ", 1.0, (HEADS, 1, 1)), "admin": ("ω", 1.0, (D,))}
     counts = {"dyt": 2 * L + 1 + 3 * L + 1, "normformer": L + 2 * L, "admin": 2 * L + 3 * L}
     for key, (letter, start, shape) in starts.items():
@@ -198,7 +188,7 @@ def test_admin_starts_as_the_function_of_pre_ln():
             x = torch.randn(1, width, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
             x = torch.nn.functional.layer_norm(x, (width,))
             with torch.no_grad():
-                runs = [Transformer(cfg, ln.weights.Weights(cfg, (seed,), torch.float64)) for seed in range(4)]
+                runs = [Transformer(cfg, Weights(cfg, (seed,), torch.float64)) for seed in range(4)]
                 outs.append(torch.cat([model(Sequence(x)) for model in runs]))
         apart[width] = float((outs[0] - outs[1]).norm() / outs[1].norm())
     assert apart[576] < 0.04  # 0.013 here, 0.09 at width 64; √(576/64) = 3, and four networks scatter

@@ -3,7 +3,7 @@
 import hashlib
 import subprocess
 import sys
-import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from torch import nn
 
 import lntutor as ln
-from lntutor.matrices import Matrix, matrices, scale, std
-from lntutor.measure import feed
-from lntutor.placements import Box
-from lntutor.weights import BANK, GIB, MEMORY, WeightBank, Weights, bytes_needed, memory_limit
+from lntutor.measure.inputs import feed, word_numbers
+from lntutor.model.parameters import Matrix, matrices, scale, std
+from lntutor.model.placements import Box
+from lntutor.model.weight_bank import BANK, GIB, MEMORY, WeightBank, Weights, bytes_needed, memory_limit
 
 
 @given(st.integers(1, 150), st.integers(1, 150), st.integers(0, 150), st.integers(0, 150), st.booleans())
@@ -34,20 +34,12 @@ def test_a_smaller_matrix_is_a_corner_of_a_larger_one(rows, columns, more, wider
 def test_samples_are_the_same_in_another_process():
     """Oracle: a process with another hash seed."""
     code = (
-        "import hashlib; from lntutor.weights import WeightBank; "
+        "import hashlib; from lntutor.model.weight_bank import WeightBank; "
         "drawn = WeightBank().samples(3, ('decoder', 2, 'ffn', 'W_1'), 70, 130).numpy(); "
         "print(hashlib.sha256(drawn.tobytes()).hexdigest())"
     )
-    answers = {
-        subprocess.run(
-            [sys.executable, "-c", code],
-            capture_output=True,
-            text=True,
-            check=True,
-            env={"PYTHONHASHSEED": seed, "PATH": ""},
-        ).stdout.strip()
-        for seed in ("1", "2")
-    }
+    envs = ({"PYTHONHASHSEED": seed, "PATH": ""} for seed in "12")
+    answers = {subprocess.check_output([sys.executable, "-c", code], text=True, env=env).strip() for env in envs}
     here = WeightBank().samples(3, ("decoder", 2, "ffn", "W_1"), 70, 130).numpy()
     assert answers == {hashlib.sha256(here.tobytes()).hexdigest()}
 
@@ -81,10 +73,10 @@ def test_depth_width_and_tokens_are_nested():
     small = ln.ModelConfig(depth=2, width=32, heads=2, ffn=64, init="theory")
     large = small.with_(depth=5, width=96, ffn=160)
     for m in matrices(small):
-        rows, columns = m.shape
-        wide = Weights(large, (0,))[m.name] * large.width**0.5 if m.parameter != "W_2" else None
-        if wide is not None:
-            assert torch.allclose(wide[:rows, :columns], Weights(small, (0,))[m.name] * small.width**0.5, rtol=1e-6)
+        if m.parameter != "W_2":
+            rows, columns = m.shape
+            one, other = (Weights(cfg, (0,))[m.name] * cfg.width**0.5 for cfg in (small, large))
+            assert torch.allclose(other[:rows, :columns], one, rtol=1e-6)
     few = feed(small, ln.Inputs(tokens=5, batch=2), (0,), torch.float32).sequences[1].x.unflatten(0, (2, 5))
     many = feed(large, ln.Inputs(tokens=9, batch=2), (0,), torch.float32).sequences[1].x.unflatten(0, (2, 9))
     assert torch.equal(many[:, :5, :32], few)
@@ -92,8 +84,6 @@ def test_depth_width_and_tokens_are_nested():
 
 def test_targets_are_drawn_without_replacement_and_nested_in_tokens():
     """Oracle: sets."""
-    from lntutor.measure import word_numbers
-
     cfg = ln.ModelConfig()
     many = word_numbers(cfg, ln.Inputs(tokens=40, batch=5), (0, 1))["labels"]
     few = word_numbers(cfg, ln.Inputs(tokens=7, batch=5), (0, 1))["labels"]
@@ -108,13 +98,9 @@ def test_scales_are_those_of_torch():
     d, f = 256, 1024
     model = nn.Transformer(d, 4, 1, 1, f, batch_first=True)
     layer = model.encoder.layers[0]
-    drawn = {
-        "W_Q": layer.self_attn.in_proj_weight[:d],
-        "W_V": layer.self_attn.in_proj_weight[2 * d :],
-        "W_O": layer.self_attn.out_proj.weight,
-        "W_1": layer.linear1.weight,
-        "W_2": layer.linear2.weight,
-    }
+    attention = layer.self_attn
+    drawn = {"W_Q": attention.in_proj_weight[:d], "W_V": attention.in_proj_weight[2 * d :]}
+    drawn |= {"W_O": attention.out_proj.weight, "W_1": layer.linear1.weight, "W_2": layer.linear2.weight}
     for parameter, w in drawn.items():
         shape = tuple(w.T.shape)
         error = 6 * (0.4 / w.numel()) ** 0.5  # six standard errors: the kurtosis of a uniform is 1.8
@@ -182,20 +168,14 @@ def test_a_failed_call_leaves_nothing_in_the_bank():
 def test_two_threads_get_the_same_weights_as_one():
     """Oracle: the same request made alone."""
     cfg = ln.ModelConfig(depth=3, width=64, heads=2, ffn=96)
-    alone = {m.name: Weights(cfg, (9,))[m.name].clone() for m in matrices(cfg)}
+
+    def drawn(_=None):
+        return [Weights(cfg, (9,))[m.name].clone() for m in matrices(cfg)]
+
+    alone = drawn()
     BANK.clear()
-    wrong = []
-
-    def look():
-        drawn = Weights(cfg, (9,))
-        wrong.extend(m for m in matrices(cfg) if not torch.equal(drawn[m.name], alone[m.name]))
-
-    threads = [threading.Thread(target=look) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not wrong
+    with ThreadPoolExecutor(4) as pool:
+        assert all(all(map(torch.equal, weights, alone)) for weights in pool.map(drawn, range(4)))
 
 
 def test_the_matrices_of_a_model_are_counted_right():

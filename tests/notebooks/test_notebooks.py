@@ -1,42 +1,27 @@
-"""Every notebook: how it is written, that it runs from top to bottom in a kernel of its own, and what it then shows."""
+"""Every notebook: how it is written, that it runs from top to bottom in a fresh kernel, and what it then shows.
+
+The same in JupyterLab and Voilà, with nothing revealed: tests/browser/test_notebooks.py.
+"""
 
 import ast
-import functools
 import itertools
 import json
 import re
 from pathlib import Path
 
 import nbformat
-import numpy as np
 import pytest
-from nbclient import NotebookClient
 
-from lntutor import lessons
-from lntutor.claims import CLAIMS, stored
-from lntutor.ledger import command
+from lntutor.lesson.claims import CLAIMS, stored
+from lntutor.lesson.ledger import command
+from tests.notebooks.runs import NOTEBOOKS, run
 
-FOLDER = Path(__file__).resolve().parent.parent / "notebooks"
-NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
 LESSONS = [path for path in NOTEBOOKS if path.stem != "00_start_here"]
 MOST_LINES, MOST_STARTER_LINES = 15, 20  # of a code cell, without blank lines
 SLIDES = {"slide", "subslide", "fragment", "skip", "notes", "-"}
-A_SLIDE = 360  # words of prose that fill 1280 × 720 pixels in a lecture's type; measured in a browser
-A_LINE, A_PICTURE = 14, 120  # words that a line of code takes the room of, and a figure or a question at least
+A_SLIDE = 360  # words of prose that fill 1280 × 720 pixels in lecture mode; measured in a browser
+A_LINE, A_PICTURE = 14, 120  # words that take the room of a line of code, and of a figure or a question
 PICTURES = r"\b(?:Predict|live_plot|\w+Explorer|readiness|inventory|show_ledger|whole_ledger)\("  # their code is hidden
-AFTER = """\
-import json
-
-from lntutor.claims import CLAIMS
-from lntutor.lesson import page, reveal_all
-from lntutor.notes import NOTES
-
-reveal_all()
-pages = {name: reference() for name, reference in page._ON_PAGE.items()}
-answers = {name: p._result[1] for name, p in sorted(pages.items()) if hasattr(p, "_result")}
-records = {key: NOTES.get("records", key) for key in CLAIMS if NOTES.get("records", key)}
-print(json.dumps({"answers": answers, "records": records}))
-"""  # what a reader finds who runs all cells first and guesses after; run behind the last cell
 WIDGET = "application/vnd.jupyter.widget-view+json"
 
 each_notebook = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
@@ -47,9 +32,14 @@ def read(path: Path) -> nbformat.NotebookNode:
     return nbformat.read(path, as_version=4)
 
 
+def sources(path: Path, kind: str) -> list[str]:
+    """Of all cells of this kind."""
+    return [cell.source for cell in read(path).cells if cell.cell_type == kind]
+
+
 def markdown(path: Path) -> str:
     """All prose, without fenced code."""
-    text = "\n\n".join(cell.source for cell in read(path).cells if cell.cell_type == "markdown")
+    text = "\n\n".join(sources(path, "markdown"))
     return re.sub(r"```.*?```", "", text, flags=re.DOTALL)
 
 
@@ -57,36 +47,35 @@ def markdown(path: Path) -> str:
 
 
 @each_notebook
-def test_headings_are_in_order(path):
-    """Oracle: Markdown's headings; a level is never skipped on the way down."""
+def test_headings_are_in_order_and_folds_are_closed(path):
+    """Oracle: Markdown: no level is skipped on the way down; folds end, and begin with the blank line they need."""
     levels = [len(marks) for marks in re.findall(r"^(#+) \S", markdown(path), re.MULTILINE)]
     assert levels[0] == 1
     assert levels.count(1) == 1
     assert all(after <= before + 1 for before, after in itertools.pairwise(levels)), levels
+    for source in sources(path, "markdown"):
+        assert source.count("<details>") == source.count("</details>") == source.count("<summary>")
+        assert source.count("</summary>\n\n") == source.count("</summary>"), source
 
 
 @each_notebook
-def test_code_cells_are_small(path):
-    """Oracle: lines that are not blank; the starter of an exercise may have a few more."""
-    for cell in (cell for cell in read(path).cells if cell.cell_type == "code"):
-        lines = [line for line in cell.source.splitlines() if line.strip()]
-        starter = re.search(r"^check\(", cell.source, re.MULTILINE)
-        assert len(lines) <= (MOST_STARTER_LINES if starter else MOST_LINES), cell.source
-
-
-@each_notebook
-def test_it_also_presents(path):
-    """Oracle: the slide types that JupyterLab knows; the title is a slide."""
-    cells = read(path).cells
-    types = [cell.metadata.get("slideshow", {}).get("slide_type", "-") for cell in cells]
-    assert set(types) <= SLIDES
-    assert types[0] == "slide"
-    assert types.count("slide") >= 4
-    assert len({cell.id for cell in cells}) == len(cells)
+def test_code_cells_are_small_import_from_four_places_of_the_package_and_load_nothing_from_elsewhere(path):
+    """Oracle: lines that are not blank; imports, also of solutions; no address but in links for a reader to click."""
+    for source in sources(path, "code"):
+        lines = [line for line in source.splitlines() if line.strip()]
+        starter = re.search(r"^check\(", source, re.MULTILINE)
+        assert len(lines) <= (MOST_STARTER_LINES if starter else MOST_LINES), source
+        assert "http" not in source
+    for source in sources(path, "markdown"):
+        assert not re.search(r"!\[[^\]]*\]\(\w+:|<(?:img|script|link|iframe)\b|@import", source), source
+    places = {"lntutor", "lntutor.explore", "lntutor.figures", "lntutor.lesson"}
+    text = "\n".join(cell.source for cell in read(path).cells)
+    found = set(re.findall(r"^ *(?:from|import) (lntutor[\w.]*)", text, re.MULTILINE))
+    assert found <= places, found - places
 
 
 def slides(path: Path) -> list[list[nbformat.NotebookNode]]:
-    """The cells of each slide, without those that are not shown."""
+    """The visible cells of each slide."""
     found = []
     for cell in read(path).cells:
         kind = cell.metadata.get("slideshow", {}).get("slide_type", "-")
@@ -98,7 +87,7 @@ def slides(path: Path) -> list[list[nbformat.NotebookNode]]:
 
 
 def room(cell: nbformat.NotebookNode) -> int:
-    """What a cell takes of a slide, in words of prose; a fold is closed."""
+    """The room of a cell on a slide, in words of prose; folds are closed."""
     if cell.cell_type == "markdown":
         return len(re.sub(r"<details>.*?</details>", "", cell.source, flags=re.DOTALL).split())
     if re.search(PICTURES, cell.source):
@@ -107,8 +96,14 @@ def room(cell: nbformat.NotebookNode) -> int:
 
 
 @each_notebook
-def test_a_slide_has_about_a_screen_and_one_figure_or_question(path):
-    """Oracle: a count of words and lines, whose limit is what was seen to fit at 1280 × 720."""
+def test_it_also_presents_and_a_slide_has_about_a_screen_and_one_figure_or_question(path):
+    """Oracle: the slide types that JupyterLab knows; a count of words and lines, as many as fit at 1280 × 720."""
+    cells = read(path).cells
+    types = [cell.metadata.get("slideshow", {}).get("slide_type", "-") for cell in cells]
+    assert set(types) <= SLIDES
+    assert types[0] == "slide"
+    assert types.count("slide") >= 4
+    assert len({cell.id for cell in cells}) == len(cells)
     for slide in slides(path):
         pictures = sum(cell.cell_type == "code" and bool(re.search(PICTURES, cell.source)) for cell in slide)
         assert pictures <= 1, slide[0].source
@@ -122,16 +117,6 @@ def test_a_lecture_shows_questions_and_leaves_out_starters_and_folds(path):
     hidden = [cell.source for cell in read(path).cells if cell.source not in shown]
     assert not [source for source in shown if re.search(r"\A<details|^check\(|inventory\(", source, re.MULTILINE)]
     assert not [source for source in hidden if re.search(r"^(?:Predict|\w+Explorer)\(", source, re.MULTILINE)]
-
-
-@each_notebook
-def test_nothing_is_loaded_from_elsewhere(path):
-    """Oracle: no address inside an image, a script, a style or code; links for a reader to click are prose."""
-    for cell in read(path).cells:
-        if cell.cell_type == "code":
-            assert "http" not in cell.source
-        else:
-            assert not re.search(r"!\[[^\]]*\]\(\w+:|<(?:img|script|link|iframe)\b|@import", cell.source), cell.source
 
 
 @each_lesson
@@ -169,7 +154,7 @@ def test_every_lesson_leads_to_the_next():
 @each_lesson
 def test_a_lesson_asks_before_it_shows(path):
     """Oracle: at least three predictions, each under a name of its own."""
-    names = [name for cell in read(path).cells if cell.cell_type == "code" for name in predictions(cell.source)]
+    names = [name for source in sources(path, "code") for name in predictions(source)]
     assert len(names) >= 3
     assert len(set(names)) == len(names)
 
@@ -180,54 +165,21 @@ def predictions(source: str) -> list[str]:
     return [call.args[0].value for call in calls if getattr(call.func, "id", "") == "Predict"]
 
 
-@each_notebook
-def test_folds_are_closed(path):
-    """Oracle: as many ends as beginnings in a cell, and a blank line after the summary, without which Markdown is not
-    rendered inside.
-    """
-    for cell in (cell for cell in read(path).cells if cell.cell_type == "markdown"):
-        assert cell.source.count("<details>") == cell.source.count("</details>") == cell.source.count("<summary>")
-        assert len(re.findall(r"</summary>\n\n", cell.source)) == cell.source.count("</summary>"), cell.source
-
-
 # That it runs --------------------------------------------------------------------------------------------------
 
 
-@functools.cache
-def run_notebook(path: Path, reveal: bool = True) -> nbformat.NotebookNode:
-    """The notebook with its outputs; nothing is written. A cell that raises, raises here."""
-    notebook = read(path)
-    notebook.cells.append(nbformat.v4.new_code_cell(AFTER))
-    environment = {"LNTUTOR_REVEAL": "1" if reveal else "0", "LNTUTOR_STRICT": "1"}
-    client = NotebookClient(
-        notebook,
-        kernel_name="python3",
-        timeout=1200,
-        store_widget_state=False,
-        resources={"metadata": {"path": str(path.parent)}},
-    )
-    with pytest.MonkeyPatch.context() as patch:
-        for name, value in environment.items():
-            patch.setenv(name, value)
-        client.execute()
-    if reveal:  # for the static pages, which browsers open later
-        lessons.remember(path, nbformat.from_dict({**notebook, "cells": notebook.cells[:-1]}))
-    return notebook
-
-
-def outputs(path: Path, reveal: bool = True) -> list[nbformat.NotebookNode]:
-    return [output for cell in run_notebook(path, reveal).cells for output in cell.get("outputs", [])]
+def outputs(path: Path) -> list[nbformat.NotebookNode]:
+    return [output for cell in run(path)[0].cells for output in cell.get("outputs", [])]
 
 
 @pytest.mark.notebook
 @pytest.mark.timeout(1800)
-@pytest.mark.parametrize("reveal", [True, False], ids=["revealed", "covered"])
 @each_notebook
-def test_notebook_runs_without_errors_or_warnings(path, reveal):
-    """Oracle: the kernel reports no error and nothing on the error stream, with all answers shown and with none."""
+def test_notebook_runs_without_errors_or_warnings(path):
+    """Oracle: the kernel reports no error and nothing on the error stream."""
     before = path.read_bytes()
-    assert outputs(path, reveal)
-    for output in outputs(path, reveal):
+    assert outputs(path)
+    for output in outputs(path):
         assert output.output_type != "error"
         assert output.get("name") != "stderr", output.text
     assert path.read_bytes() == before
@@ -258,46 +210,9 @@ def test_every_widget_has_a_twin_for_pages_without_a_kernel_and_every_figure_its
 @each_lesson
 def test_a_lesson_fills_its_rows_of_the_ledger(path):
     """Oracle: the claims of its number, each with a verdict, in the table at its end."""
-    number = path.stem[:2]
-    tables = [
-        output.data["text/html"]
-        for output in outputs(path)
-        if "<caption" in output.get("data", {}).get("text/html", "")
-    ]
-    assert tables
-    wanted = sum(claim.notebook == number for claim in CLAIMS.values())
-    assert any(f"{wanted} of {wanted} measured" in table for table in tables)  # the last lesson shows all of them, too
-
-
-@pytest.mark.notebook
-@pytest.mark.timeout(1800)
-@each_notebook
-def test_while_covered_nothing_is_given_away(path):
-    """Oracle: without a guess, the twin of a prediction has no picture and no measurement."""
-    covered = [
-        output.data["text/html"]
-        for output in outputs(path, reveal=False)
-        if "<b>Predict.</b>" in output.get("data", {}).get("text/html", "")
-    ]
-    assert covered
-    for html in covered:
-        assert "lntutor-static" not in html
-        assert "shown after a guess" in html
-
-
-@pytest.mark.notebook
-@pytest.mark.timeout(1800)
-@each_notebook
-def test_who_guesses_after_running_all_sees_the_same(path):
-    """Oracle: the measurements of a run in which nothing was covered; a name that a later cell reuses would differ."""
-    at_once, later = (found(path, reveal)["answers"] for reveal in (True, False))
-    assert at_once
-    assert set(later) == set(at_once)
-    for name, value in at_once.items():
-        if isinstance(value, str | None):
-            assert later[name] == value, name
-        else:
-            np.testing.assert_allclose(later[name], value, rtol=1e-4, err_msg=name)
+    wanted = sum(claim.notebook == path.stem[:2] for claim in CLAIMS.values())
+    shown = [output.get("data", {}).get("text/html", "") for output in outputs(path)]
+    assert any("<caption" in html and f"{wanted} of {wanted} measured" in html for html in shown)
 
 
 @pytest.mark.notebook
@@ -305,20 +220,10 @@ def test_who_guesses_after_running_all_sees_the_same(path):
 @each_lesson
 def test_a_lesson_comes_to_the_verdicts_that_the_stored_ledger_has(path):
     """Oracle: data/results/claims.csv, which `python -m lntutor claims` wrote; its commands name the same tables."""
-    rows = stored().query("notebook == @path.stem[:2]")
-    for reveal in (True, False):
-        records = found(path, reveal)["records"]
-        assert {key: entry["verdict"] for key, entry in records.items()} == dict(rows["verdict"])
-        commands = {key: command(path.stem[:2], entry.get("tables", ())) for key, entry in records.items()}
-        assert commands == dict(rows["command"])
-
-
-def found(path: Path, reveal: bool = True) -> dict:
-    """What the last cell printed, in one line that may come in several pieces: prediction → what was measured, and
-    claim → its record.
-    """
-    cell = run_notebook(path, reveal).cells[-1]
-    return json.loads("".join(output.text for output in cell.outputs if output.get("name") == "stdout"))
+    rows, records = stored().query("notebook == @path.stem[:2]"), run(path)[1]["records"]
+    assert {key: entry["verdict"] for key, entry in records.items()} == dict(rows["verdict"])
+    commands = {key: command(path.stem[:2], entry.get("tables", ())) for key, entry in records.items()}
+    assert commands == dict(rows["command"])
 
 
 @pytest.mark.notebook

@@ -9,14 +9,15 @@ from typing import NamedTuple
 
 import pytest
 
-from lntutor import explore, figures, results
+from lntutor import explore, figures
+from lntutor.experiments import stored as results
 from lntutor.explore import base
-from lntutor.explore.runs import plan
-from lntutor.gallery import EXPLORERS
-from lntutor.notes import NOTES
+from lntutor.explore.training_plan import plan
+from lntutor.lesson.notes import NOTES
+from lntutor.publish.gallery import EXPLORERS
 from tools import sheet
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 GUIDE = (ROOT / "notebooks" / "TEACHING.md").read_text(encoding="utf-8")
 SENTENCE = (
     "Backward through LN, the gradient is divided by the size of what went in; Post-LN always feeds it size √1.5, "
@@ -30,7 +31,7 @@ LINE = re.compile(r"`((?:\w+Explorer|lesson\.\w+|whole_ledger|results\.read)\([^
 
 
 def section(heading: str) -> str:
-    """What stands under the first heading that starts so, its own sub-headings included."""
+    """The text under the first heading that starts so, with its sub-headings."""
     found = re.search(rf"^(#+) {re.escape(heading)}.*?$(.*?)(?=^#{{1,3}} |\Z)", GUIDE, re.MULTILINE | re.DOTALL)
     assert found, f"TEACHING.md has no heading {heading!r}"
     return found[2]
@@ -42,7 +43,7 @@ def headings(level: str) -> list[str]:
 
 
 def tables(text: str) -> list[list[list[str]]]:
-    """Every table as rows of cells, without its head."""
+    """Every table as rows of cells, without its header."""
     found = re.findall(r"(?:^\|.*\|\n)+", text, re.MULTILINE)
     return [[[cell.strip() for cell in row.strip("|").split(" | ")] for row in t.splitlines()[2:]] for t in found]
 
@@ -52,7 +53,7 @@ TASKS = [name for name in headings("###") if name.startswith("Task ")]
 
 
 class Ran(NamedTuple):
-    """What came of a cell."""
+    """The result of a cell."""
 
     shown: object
     printed: str
@@ -84,17 +85,17 @@ def run_cell(code: str, promised: str | None, space: dict) -> Ran:
     return Ran(shown, printed.getvalue(), promised)
 
 
-def question(guide, block: str):
-    return next(one.shown for one in guide[0][block] if hasattr(one.shown, "revealed"))
-
-
 # Plans ---------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("name", "lengths"), PLANS.items())
-def test_the_minutes_of_a_plan_add_up_to_its_length(name, lengths):
-    """Oracle: the sum, and every start being the end of the line before."""
-    plans = tables(section(name))
+def test_the_minutes_of_a_plan_add_up_and_it_says_what_to_drop_and_ends_with_the_sentence(name, lengths):
+    """Oracle: the sum, and every start being the end of the line before; the words."""
+    text = section(name)
+    assert "**Short of time" in text
+    assert "Open beforehand" in text
+    assert text.lower().count("sentence") >= 2
+    plans = tables(text)
     assert len(plans) == len(lengths)
     for rows, length in zip(plans, lengths, strict=True):
         clock = 0
@@ -103,16 +104,6 @@ def test_the_minutes_of_a_plan_add_up_to_its_length(name, lengths):
             assert 60 * hours + rest == clock, start
             clock += int(minutes)
         assert clock == length
-
-
-@pytest.mark.parametrize("name", PLANS)
-def test_a_plan_ends_with_the_sentence_and_says_what_to_drop(name):
-    """Oracle: the words."""
-    text = section(name)
-    assert "**Short of time" in text
-    assert "Open beforehand" in text
-    assert text.lower().count("sentence") >= 2
-    assert SENTENCE in re.sub(r"\s*\n>? ?", " ", GUIDE)
 
 
 def test_a_pair_task_takes_in_a_plan_what_its_heading_says():
@@ -126,46 +117,39 @@ def test_a_pair_task_takes_in_a_plan_what_its_heading_says():
     assert planned == minutes
 
 
-def test_every_link_within_the_guide_leads_to_a_heading():
-    """Oracle: the anchors that GitHub makes of headings."""
-
-    def anchor(heading: str) -> str:
-        return re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-")
-
-    anchors = {anchor(name) for level in ("##", "###") for name in headings(level)}
+def test_every_link_within_the_guide_leads_to_a_heading_and_the_prose_has_no_exclamation_mark():
+    """Oracle: the anchors that GitHub makes of headings; the sentence and the house style."""
+    names = [name.lower() for level in ("##", "###") for name in headings(level)]
+    anchors = {re.sub(r"[^\w -]", "", name).replace(" ", "-") for name in names}
     linked = set(re.findall(r"\]\(#([^)]+)\)", GUIDE))
     assert len(linked) > 20
     assert linked <= anchors, linked - anchors
-
-
-def test_the_prose_has_no_exclamation_mark():
-    """Oracle: the house style."""
+    assert SENTENCE in re.sub(r"\s*\n>? ?", " ", GUIDE)
     assert "!" not in re.sub(r"```.*?```|`[^`]*`", "", GUIDE, flags=re.DOTALL)
 
 
 # Blocks --------------------------------------------------------------------------------------------------------
 
 
-def test_there_are_six_to_eight_blocks_and_the_overview_has_each():
-    """Oracle: the headings."""
+def test_there_are_six_to_eight_blocks_and_the_overview_has_each_and_the_panels_of_the_sheet():
+    """Oracle: the headings, and the panels, which the table of the sheet and the overview name alike."""
     assert 6 <= len(BLOCKS) <= 8
-    rows = tables(section("Eight blocks"))[0]
+    rows, panels = tables(section("Eight blocks"))[0], tables(section("The sheet"))[0]
     assert [re.match(r"\[(\d)\]", row[0])[1] for row in rows] == [name.split()[1][:-1] for name in BLOCKS]
+    assert [int(row[0]) for row in panels] == list(range(1, len(sheet.PANELS) + 1))
+    overview = {row[0]: row[3] for row in rows}
+    for panel, _, block in panels:
+        assert panel in overview[block]
 
 
 @pytest.mark.parametrize("block", BLOCKS)
-def test_a_block_has_all_that_a_lecturer_needs(block):
-    """Oracle: the parts, by name."""
+def test_a_block_has_all_parts_and_its_marked_choice_is_what_the_cell_measures_after_two_votes(guide, block):
+    """Oracle: the parts, by name; the cell itself, run by two shows of hands; the table has the same choices."""
     text = section(block)
     for part in ("**Measured.**", "**Say.**", "**What if.**", "The numbers again", "class_mode=True"):
         assert part in text, part
-
-
-@pytest.mark.parametrize("block", BLOCKS)
-def test_the_marked_choice_is_what_the_cell_measures_after_two_votes(guide, block):
-    """Oracle: the cell itself, run by two shows of hands; the table beside it has the same choices."""
-    asked = question(guide, block)
-    rows = tables(section(block))[0]
+    asked = next(one.shown for one in guide[0][block] if hasattr(one.shown, "revealed"))
+    rows = tables(text)[0]
     assert [row[0].removeprefix("✓ ") for row in rows] == asked._kind.choices
     assert 3 <= len(rows) <= 4
     marked = [row[0].removeprefix("✓ ") for row in rows if row[0].startswith("✓")]
@@ -186,22 +170,20 @@ def test_the_numbers_of_a_block_are_measured_again(guide, block):
     for one in guide[0][block]:
         if one.promised is not None:
             assert NUMBER.sub("#", one.printed) == NUMBER.sub("#", one.promised)
-            found, said = ([float(v) for v in NUMBER.findall(text)] for text in (one.printed, one.promised))
-            assert found == pytest.approx(said, rel=0.04)
+            found, stated = ([float(v) for v in NUMBER.findall(text)] for text in (one.printed, one.promised))
+            assert found == pytest.approx(stated, rel=0.04)
     promised = "".join(one.promised or "" for one in guide[0][block])
     measured = re.search(r"\*\*Measured\.\*\*(.*?)\n\n", section(block), re.DOTALL)[1].replace("\n", " ")
-    told = SPREAD.findall(measured)
-    assert told
-    assert set(told) <= set(SPREAD.findall(promised)), set(told) - set(SPREAD.findall(promised))
+    spreads = SPREAD.findall(measured)
+    assert spreads
+    assert set(spreads) <= set(SPREAD.findall(promised)), set(spreads) - set(SPREAD.findall(promised))
 
 
 def test_numbers_in_the_words_of_a_block_are_those_that_it_prints(guide):
     """Oracle: the printed numbers, and for the transplant the ledger's row."""
-    for block, words in (
-        ("Block 3", "ratio is 57"),
-        ("Block 4", "320 times above"),
-        ("Block 5", "Post-LN ends at 4.6 nats, Pre-LN at 0.9"),
-    ):
+    stated = {"3": "ratio is 57", "4": "320 times above", "5": "Post-LN ends at 4.6 nats, Pre-LN at 0.9"}
+    for block, words in stated.items():
+        block = f"Block {block}"
         assert words in " ".join(section(block).split())
         name = next(each for each in BLOCKS if each.startswith(block))
         assert set(NUMBER.findall(words)) <= set(NUMBER.findall("".join(one.promised or "" for one in guide[0][name])))
@@ -270,7 +252,7 @@ def trained(explorer) -> list[float]:
     (job,) = plan(explorer.state())
     assert job.how.warmup == 0
     if job.how.lr == 0.01:
-        stored = results.read("warmup", "captions").query("placement == 'post' and lr == 0.01 and warmup == 0")
+        stored = results.stored_table("warmup", "captions").query("placement == 'post' and lr == 0.01 and warmup == 0")
         return [float(stored.query("step == 100")["val_loss"].min())]
     from lntutor import load_corpus, train
 
@@ -312,7 +294,7 @@ CONDITIONS = {
 }
 
 
-def test_each_of_the_explorers_has_one_task():
+def test_every_explorer_has_one_task():
     """Oracle: the gallery's list of explorers."""
     assert sorted(re.search(r"(\w+Explorer)", task)[1] for task in TASKS) == sorted(tile.key for tile in EXPLORERS)
     assert sorted(CONDITIONS) == sorted(explore.__all__)
@@ -356,14 +338,10 @@ def test_post_and_pre_are_told_apart_by_the_dash_and_marker_that_the_guide_and_t
     assert "Post-LN: full line, ●. Pre-LN: dashed, ■." in sheet.HEADER
 
 
-def test_the_sheet_is_what_its_script_writes():
-    """Oracle: tools/sheet.py."""
-    assert sheet.TARGET.read_text(encoding="utf-8") == sheet.sheet()
-
-
-def test_the_sheet_has_six_axes_with_names_marks_votes_and_loads_nothing():
-    """Oracle: the HTML; anything that could fetch is spelt with one of these words."""
-    page = sheet.sheet()
+def test_the_sheet_has_six_axes_with_names_marks_votes_loads_nothing_and_fits_a4_and_letter():
+    """Oracle: tools/sheet.py; the HTML, where these words could fetch; both papers' sizes without the margins."""
+    page = sheet.TARGET.read_text(encoding="utf-8")
+    assert page == sheet.sheet()
     assert page.count("<svg ") == page.count("First vote") == page.count("Second vote") == 6
     assert page.count('class="page"') == page.count("Name ___") == 2
     assert not re.search(r"https?:|src=|href=|url\(|@import|<script|<link", page)
@@ -372,23 +350,7 @@ def test_the_sheet_has_six_axes_with_names_marks_votes_and_loads_nothing():
             assert all(0 <= axis.share(mark) <= 1 for mark in axis.marks)
             assert len(axis.marks) >= 5
             assert axis.name in page
-
-
-def test_a_page_of_the_sheet_fits_a4_and_letter():
-    """Oracle: the sizes of both, without the margins that the page asks for."""
-    page = sheet.sheet()
-    margin, width, height = (
-        float(re.search(pattern, page)[1])
-        for pattern in (r"@page \{ margin: (\d+)mm", r"body \{ [^}]*width: (\d+)mm", r"\.page \{ height: (\d+)mm")
-    )
+    sizes = r"@page \{ margin: (\d+)mm", r"body \{ [^}]*width: (\d+)mm", r"\.page \{ height: (\d+)mm"
+    margin, width, height = (float(re.search(size, page)[1]) for size in sizes)
     assert width <= min(210, 215.9) - 2 * margin
     assert height <= min(297, 279.4) - 2 * margin
-
-
-def test_the_table_of_the_sheet_has_its_panels():
-    """Oracle: the panels, and the blocks' overview, which names the same."""
-    rows = tables(section("The sheet"))[0]
-    assert [int(row[0]) for row in rows] == list(range(1, len(sheet.PANELS) + 1))
-    overview = {row[0]: row[3] for row in tables(section("Eight blocks"))[0]}
-    for panel, _, block in rows:
-        assert panel in overview[block]

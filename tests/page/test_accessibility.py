@@ -1,37 +1,24 @@
-"""Figures and explorers for readers who see no colour, or no picture: a second cue for every colour, and the finding
-in words."""
+"""Figures and explorers for readers who see no colour, or no picture: a second cue, and the finding in words."""
 
 import re
+from collections.abc import Iterator
 from itertools import combinations
 
 import pytest
 
 from lntutor import explore, figures
-from lntutor.figures import lesson
 from lntutor.figures.style import INK
-from tests import test_figures, test_figures_lanczos, test_figures_mean_field, test_figures_overview, test_figures_runs
-from tests.test_explore import SMALL, values_of
-from tests.test_figures import BY_PLACEMENTS, KEYS, TABLES, luminance
+from tests.explore.explorers import small, some_values
+from tests.figures.registry import EVERY, luminance
 
-OTHERS = (test_figures_lanczos, test_figures_mean_field, test_figures_overview, test_figures_runs)
 WORKING = ("TrainingExplorer", "CurvatureExplorer")  # their figures are those of training_curves and spectrum
 BROAD = 4  # pixels: so much wider than a thin line that nobody takes one for the other
 
 
 @pytest.fixture(scope="module")
 def pictures() -> list[dict]:
-    """A figure of every kind as a dict, and those of placements with all there are, theory and a pinned curve."""
-    made = [*test_figures.every_figure(False), *(make() for module in OTHERS for make in module.EVERY)]
-    for function in BY_PLACEMENTS:
-        table = TABLES[function](placements=KEYS)
-        more = {} if function is figures.spectrum else {"theory": table, "pinned": [("before", table)]}
-        made.append(function(table, **more))
-    made += [
-        lesson.guess_on_line(2.0, 3.0, (0, 10)),
-        lesson.guess_on_curve([1, 2], [1.0, 2.0], [2.0, 3.0]),
-        lesson.votes(["a", "b"], [[1, 2], [3, 0]], "a"),
-    ]
-    return [fig.to_dict() for fig in made]
+    """Every figure as a dict; some have all placements, theory and a pinned curve."""
+    return [make().to_dict() for make in EVERY.values()]
 
 
 def alt(picture: dict) -> str:
@@ -57,9 +44,6 @@ def cues(trace: dict) -> tuple:
     return dash, symbol, pattern, trace.get("opacity", 1) == 1
 
 
-# Colour is never alone ---------------------------------------------------------------------------------------------
-
-
 def test_no_two_series_of_a_panel_are_told_apart_by_colour_alone(pictures):
     """Oracle: the traces of every kind of figure, with all placements at once, as a grey print would show them."""
     seen = 0
@@ -81,28 +65,20 @@ def test_cells_carry_their_numbers_or_a_scale_that_only_grows_darker(pictures):
             assert lights in (sorted(lights), sorted(lights, reverse=True)), trace["colorscale"]
 
 
-def colours_of_words(part, found: set) -> set:
-    """Every colour of a font in a figure's dict."""
+def fonts(part) -> Iterator[dict]:
+    """Every font in a figure's dict."""
     if isinstance(part, dict):
-        for key, value in part.items():
-            if key in ("font", "tickfont", "textfont") and isinstance(value, dict) and "color" in value:
-                found.add(value["color"])
-            colours_of_words(value, found)
-    elif isinstance(part, (list, tuple)):
-        for value in part:
-            colours_of_words(value, found)
-    return found
+        yield from (part[key] for key in ("font", "tickfont", "textfont") if isinstance(part.get(key), dict))
+    for value in part.values() if isinstance(part, dict) else part if isinstance(part, (list, tuple)) else ():
+        yield from fonts(value)
 
 
 def test_words_in_figures_stand_out_from_white(pictures):
     """Oracle: WCAG's contrast ratio, at least 4.5:1 for text; white words are for dark cells alone."""
-    found = set().union(*(colours_of_words(picture, set()) for picture in pictures))
-    found = {c for c in found if isinstance(c, str)} - {"white", "#FFFFFF", "#ffffff"}
+    colours = (font.get("color") for font in fonts(pictures))
+    found = {c for c in colours if isinstance(c, str)} - {"white", "#FFFFFF", "#ffffff"}
     assert INK in found
     assert not {c: 1.05 / (luminance(c) + 0.05) for c in found if 1.05 / (luminance(c) + 0.05) < 4.5}
-
-
-# The finding in words ----------------------------------------------------------------------------------------------
 
 
 def test_the_words_of_every_figure_have_numbers_no_markup_and_an_end(pictures):
@@ -119,12 +95,11 @@ def test_the_words_of_every_figure_have_numbers_no_markup_and_an_end(pictures):
 @pytest.mark.parametrize("kind", [name for name in explore.__all__ if name not in WORKING])
 def test_words_change_with_the_picture(kind):
     """Oracle: what is drawn before and after each move of each control; the words differ where it does."""
-    make = getattr(explore, kind)
-    e = make(**{name: value for name, value in SMALL.items() if name in make().controls})
+    e = small(getattr(explore, kind))
     for control in e.controls:
         before = drawn(e), figures.alt_text(e.figure)
         start = e.controls[control].value
-        for value in values_of(e.controls[control])[:2]:
+        for value in some_values(e.controls[control])[:2]:
             e.controls[control].value = value
             if e.error is None and drawn(e) != before[0]:
                 assert figures.alt_text(e.figure) != before[1], (control, value)
@@ -137,17 +112,17 @@ def drawn(explorer) -> list:
     return [(t.uid, str(t.x), str(t.y), str(getattr(t, "z", ""))) for t in explorer.figure.data]
 
 
-# What keys reach ---------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.usefixtures("no_pause")
 @pytest.mark.parametrize("kind", explore.__all__)
-def test_the_fold_is_a_button_and_tables_scroll_by_keys(kind):
-    """Oracle: the widgets; what scrolls has a name and takes the focus."""
+def test_controls_have_names_and_tooltips_the_fold_is_a_button_and_tables_scroll_by_keys(kind):
+    """Oracle: the widgets, at most five above the fold; what scrolls has a name and takes the focus."""
     e = getattr(explore, kind)()
+    assert len(e.FIRST) <= 5
+    assert all(control.description and control.tooltip for control in e.controls.values())
+    assert all(button.tooltip for button in e.buttons.values())
     assert e.fold.layout.display == "none"
-    for words, shown in (("Fewer", None), ("More", "none")):
+    for name, display in (("Fewer", None), ("More", "none")):
         e.opener.click()
-        assert (e.opener.description, e.fold.layout.display) == (words, shown)
+        assert (e.opener.description, e.fold.layout.display) == (name, display)
     e.buttons["table"].click()
-    assert e.shown.value.startswith('<div tabindex="0" role="region" aria-label="The numbers of the picture"')
+    assert e.table_area.value.startswith('<div tabindex="0" role="region" aria-label="The numbers of the picture"')

@@ -1,17 +1,21 @@
 """Lecture mode: one switch for the type of all figures, explorers and questions."""
 
 import re
+from functools import partial
 
 import pytest
 
-from lntutor import explore, figures, lab, lecturing, live
+from lntutor import figures
 from lntutor.__main__ import main
 from lntutor.explore import LayerNormExplorer
-from lntutor.figures.lesson import guess_on_line
-from lntutor.lesson import Predict, lecture, page, readiness
-from tests.test_figures import TABLES
+from lntutor.figures import lecture_type
+from lntutor.lesson import Predict, lecture, readiness
+from lntutor.lesson import question as page
+from lntutor.page import lecture_mode, live
+from lntutor.publish import lab
+from tests.explore.explorers import EXPLORERS
+from tests.figures.registry import EVERY
 
-EXPLORERS = [getattr(explore, name) for name in explore.__all__]
 LARGE = "lntutor-lecture"
 
 pytestmark = pytest.mark.usefixtures("no_pause")
@@ -19,10 +23,10 @@ pytestmark = pytest.mark.usefixtures("no_pause")
 
 @pytest.fixture(autouse=True)
 def switch(monkeypatch):
-    """Nothing said yet, by nobody, and a page without widgets."""
-    monkeypatch.delenv(lecturing.LECTURE, raising=False)
-    monkeypatch.setattr(lecturing, "_switch", [])
-    monkeypatch.setattr(lecturing, "FOLLOWERS", type(lecturing.FOLLOWERS)())
+    """Nobody has turned it on or off, and the page has no widgets."""
+    monkeypatch.delenv(lecture_type.LECTURE, raising=False)
+    monkeypatch.setattr(lecture_type, "_switch", [])
+    monkeypatch.setattr(lecture_mode, "FOLLOWERS", type(lecture_mode.FOLLOWERS)())
 
 
 def type_of(fig) -> int:
@@ -30,45 +34,27 @@ def type_of(fig) -> int:
     return fig.layout.template.layout.font.size
 
 
-@pytest.mark.parametrize(("said", "on"), [("1", True), ("0", False), ("", False), ("yes", True)])
-def test_the_environment_turns_it_on(monkeypatch, said, on):
-    """Oracle: type in the layout, of a figure that was not told."""
-    monkeypatch.setenv(lecturing.LECTURE, said)
-    assert type_of(figures.course_map()) == (20 if on else 14)
-
-
-def test_what_a_cell_says_wins_over_the_environment(monkeypatch):
-    """Oracle: type in the layout, after each word."""
-    monkeypatch.setenv(lecturing.LECTURE, "1")
+def test_the_environment_turns_it_on_and_what_a_cell_says_wins_over_it(monkeypatch):
+    """Oracle: type in the layout of a figure without a `lecture` of its own."""
+    for value, size in (("0", 14), ("", 14), ("yes", 20), ("1", 20)):
+        monkeypatch.setenv(lecture_type.LECTURE, value)
+        assert type_of(figures.course_map()) == size
     lecture(False)
     assert type_of(figures.course_map()) == 14
     lecture()
-    monkeypatch.setenv(lecturing.LECTURE, "0")
+    monkeypatch.setenv(lecture_type.LECTURE, "0")
     assert type_of(figures.course_map()) == 20
 
 
-@pytest.mark.parametrize("function", TABLES, ids=lambda function: function.__name__)
-def test_every_figure_follows_the_switch_and_an_explicit_value_wins(function):
+@pytest.mark.parametrize("name", [*EVERY, "an empty one"])
+def test_every_figure_follows_the_switch_and_an_explicit_value_wins(name):
     """Oracle: the same figure with `lecture` given, as JSON."""
-    table = TABLES[function]()
-    small, large = (function(table, lecture=on).to_json() for on in (False, True))
-    assert function(table).to_json() == small
+    make = EVERY.get(name, partial(figures.spectrum, None))
+    small, large = (make(lecture=on).to_json() for on in (False, True))
+    assert make().to_json() == small
     lecture()
-    assert function(table).to_json() == large
-    assert function(table, lecture=False).to_json() == small
-
-
-def test_other_figures_follow_too():
-    """Oracle: the same figures with `lecture` given: a diagram, a map of attention, a guess, an empty figure."""
-    makes = [
-        lambda **more: figures.block_diagram("pre", **more),
-        lambda **more: figures.attention_map([[[0.5, 0.5], [0.1, 0.9]]], ["a", "b"], **more),
-        lambda **more: guess_on_line(1.0, 2.0, (0.0, 4.0), **more),
-        lambda **more: figures.spectrum(None, **more),
-    ]
-    lecture()
-    for make in makes:
-        assert make().to_json() == make(lecture=True).to_json() != make(lecture=False).to_json()
+    assert make().to_json() == large
+    assert make(lecture=False).to_json() == small
 
 
 @pytest.mark.parametrize("explorer", EXPLORERS)
@@ -121,21 +107,21 @@ def test_a_plot_of_its_own_is_marked_when_it_is_drawn_in_a_lecture():
 
 def test_type_for_the_back_row_has_at_least_18_pixels_and_text_20():
     """Oracle: every size in the CSS, and the page that brings it: questions and plots."""
-    sizes = [int(size) for size in re.findall(r"font-size\d?: (\d+)px", lecturing.CSS)]
+    sizes = [int(size) for size in re.findall(r"font-size\d?: (\d+)px", lecture_mode.CSS)]
     assert len(sizes) >= 8
     assert min(sizes) >= 18
     for part in ("--jp-widgets-font-size", "--jp-content-font-size1", ".widget-html-content { font-size"):
-        assert re.search(rf"{re.escape(part)}: 20px", lecturing.CSS), part
-    assert lecturing.CSS in page.CSS
-    assert lecturing.CSS in live.LivePlot._css
+        assert re.search(rf"{re.escape(part)}: 20px", lecture_mode.CSS), part
+    assert lecture_mode.CSS in page.CSS
+    assert lecture_mode.CSS in live.LivePlot._css
 
 
 def test_the_command_line_turns_it_on_and_says_how_to_present(monkeypatch, capsys):
     """Oracle: the variable that kernels inherit, and a line on the screen, with the extension and without."""
-    monkeypatch.setenv(lecturing.LECTURE, "")
+    monkeypatch.setenv(lecture_type.LECTURE, "")
     monkeypatch.setattr("jupyterlab.labapp.LabApp.launch_instance", lambda arguments: None)
-    for found, words in ((None, r"pip install -e '\.\[slides\]'"), (object(), "Space: on")):
+    for found, words in ((None, r"pip install -e '\.\[slides\]'"), (object(), "Space: next")):
         monkeypatch.setattr(lab, "find_spec", lambda name, found=found: found)
         assert main(["lab", "--lecture", "--no-browser"]) == 0
         assert re.search(words, capsys.readouterr().out)
-    assert lecturing.lecturing()
+    assert lecture_type.lecturing()

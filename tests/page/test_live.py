@@ -2,17 +2,15 @@
 
 import base64
 import gzip
-import importlib
 import json
-import sys
 
 import numpy as np
 import plotly.graph_objects as go
 import pytest
 from plotly.offline import get_plotlyjs
 
-from lntutor import live
-from lntutor.live import LivePlot, live_plot
+from lntutor.page import live
+from lntutor.page.live import LivePlot, live_plot
 
 
 def figure(slope: float = 1.0, **layout) -> go.Figure:
@@ -54,32 +52,17 @@ def test_show_replaces_the_picture_in_one_message(messages):
     assert set(messages[0][0]["state"]) == {"picture"}
     assert drawn(plot) == [0, 3, 6, 9]
     assert plot.alt == json.loads(plot.picture)["alt"] == "three"
+    plot.show(figure(3.0), alt="three")
+    assert len(messages) == 1  # the same again sends nothing
 
 
-def test_the_same_figure_again_sends_nothing(messages):
-    """Oracle: the number of messages."""
-    plot = LivePlot(figure())
-    messages.clear()
-    plot.show(figure())
-    assert not messages
-
-
-def test_a_small_figure_is_a_small_message():
-    """Oracle: 9 kB, of which plotly's default template takes 6.5."""
+def test_messages_and_the_saved_state_are_small():
+    """Oracle: 9 kB, of which plotly's template takes 6.5; base64's 4/3; plotly.js, of 4.8 MB, is not in the state."""
     assert len(LivePlot(figure()).picture) < 9_000
     assert len(LivePlot(figure(template="none")).picture) < 2_000
-
-
-def test_large_arrays_travel_in_four_thirds_of_their_bytes():
-    """Oracle: base64 makes 4 characters of 3 bytes; numbers as text take 18 characters or so."""
     values = np.random.default_rng(0).normal(size=30_000)
     assert len(LivePlot(go.Figure(go.Scatter(y=values))).picture) < 4 / 3 * values.nbytes + 9_000
-
-
-def test_plotlyjs_is_no_part_of_the_state():
-    """Oracle: the size of the state that would be saved in a notebook, against the library's 4.8 MB."""
-    state = LivePlot(figure()).get_state()
-    assert sum(len(str(value)) for value in state.values()) < 40_000
+    assert sum(len(str(value)) for value in LivePlot(figure()).get_state().values()) < 40_000
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])
@@ -91,18 +74,15 @@ def test_what_is_not_a_number_travels_too(value):
 
 
 @pytest.mark.parametrize(
-    ("layout", "given", "expected"),
+    ("title", "meta", "given", "expected"),
     [
-        ({"title": {"text": "The title"}, "meta": {"alt": "The words"}}, "Asked for", "Asked for"),
-        ({"title": {"text": "The title"}, "meta": {"alt": "The words"}}, "", "The words"),
-        ({"title": {"text": "The title"}, "meta": ["no", "dict"]}, "", "The title"),
-        ({"title": {"text": "The title"}}, "", "The title"),
-        ({}, "", ""),
+        ("Title", {"alt": "The words"}, "Asked for", "Asked for"), ("Title", {"alt": "The words"}, "", "The words"),
+        ("Title", ["no", "dict"], "", "Title"), ("Title", None, "", "Title"), (None, None, "", ""),
     ],
-)
-def test_the_text_alternative_is_the_first_there_is(layout, given, expected):
+)  # fmt: skip
+def test_the_text_alternative_is_the_first_there_is(title, meta, given, expected):
     """Oracle: the order asked for, the figure's meta, its title."""
-    plot = live_plot(figure(**layout), alt=given)
+    plot = live_plot(figure(title={"text": title}, meta=meta), alt=given)
     assert plot.alt == json.loads(plot.picture)["alt"] == expected
     plot.show(figure(title={"text": "Another"}))
     assert plot.alt == "Another"
@@ -142,22 +122,16 @@ def test_a_page_that_asks_gets_plotlyjs_once(messages):
 
 
 def test_a_page_may_ask_again_when_the_answer_was_lost(messages, monkeypatch):
-    """Oracle: a clock that has moved on by the pause."""
+    """Oracle: a clock that has moved on by the pause; a message of another kind is left unanswered."""
     plot = live_plot(figure())
     messages.clear()
+    plot._handle_custom_msg({"type": "else"}, [])
+    assert not messages
     plot._handle_custom_msg({"type": "plotly", "page": "third"}, [])
     now = live.time.monotonic() + live.PAUSE
     monkeypatch.setattr(live.time, "monotonic", lambda: now)
     plot._handle_custom_msg({"type": "plotly", "page": "third"}, [])
     assert len(messages) == 2
-
-
-def test_other_messages_are_left_unanswered(messages):
-    """Oracle: the number of messages."""
-    plot = live_plot(figure())
-    messages.clear()
-    plot._handle_custom_msg({"type": "else"}, [])
-    assert not messages
 
 
 @pytest.mark.parametrize(("name", "file"), [("curve", "curve.png"), ("curve.png", "curve.png"), ("a/b.svg", "b.png")])
@@ -179,35 +153,3 @@ def test_a_plot_carries_a_twin_for_pages_without_a_kernel():
     picture = twin.split('<script type="application/json">')[1].split("</script>")[0]
     assert go.Figure(json.loads(picture)["data"]) == go.Figure(given.data)
     assert json.loads(picture)["layout"]["title"]["text"] == "</script><b>x</b>"
-
-
-@pytest.fixture
-def without_anywidget(monkeypatch):
-    """The module as it loads where anywidget cannot be imported."""
-    monkeypatch.setitem(sys.modules, "anywidget", None)
-    monkeypatch.delitem(sys.modules, "lntutor.live")
-    module = importlib.import_module("lntutor.live")
-    yield module
-    monkeypatch.undo()
-    importlib.import_module("lntutor").live = live
-
-
-def test_without_anywidget_there_is_a_plain_figure_and_a_sentence_why(without_anywidget):
-    """Oracle: Jupyter's output format with plotly's own type, and the words on the screen."""
-    given = figure(2.0, title={"text": "Slope 2"})
-    plot = without_anywidget.live_plot(given, height=300)
-    reason, output = plot.children
-    assert "anywidget does not load" in reason.value
-    assert "pip install anywidget" in reason.value
-    assert plot.figure is given
-    data = output.outputs[0]["data"]
-    assert data["text/plain"] == plot.alt == "Slope 2"
-    sent = data["application/vnd.plotly.v1+json"]
-    assert sent["layout"]["height"] == 300
-    assert go.Figure({"data": sent["data"]}) == go.Figure(given.data)
-    plot.show(figure(3.0), alt="Slope 3")
-    assert len(output.outputs) == 1
-    sent = output.outputs[0]["data"]["application/vnd.plotly.v1+json"]
-    assert go.Figure({"data": sent["data"]}) == go.Figure(figure(3.0).data)
-    assert plot.alt == "Slope 3"
-    plot.download_png("nothing")

@@ -1,4 +1,6 @@
-"""Every write of the package, cut short at every point; `python -m tests.cut_short FOLDER` prints what came of it.
+"""Every write of the package, cut short at every point.
+
+`python -m tests.repository.cut_short FOLDER` prints what came of it.
 
 One process that has imported all forks a child for every fault, so that hundreds of deaths take seconds. Python tells
 of each call that opens, makes, renames or deletes a file before it happens (`sys.addaudithook`): there the child dies,
@@ -17,31 +19,40 @@ import traceback
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from email.message import Message
 from hashlib import sha256
 from io import BytesIO
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pandas as pd
+import requests
 
-from lntutor import claims, download, files, ledger, notes, results, site, store
-from lntutor.parallel import CorpusError
+from lntutor.experiments import cache as store
+from lntutor.experiments import stored as results
+from lntutor.lesson import claims, ledger, notes
+from lntutor.publish import site
+from lntutor.text import download, files
 from tools import bootstrap
 
 OLD, NEW, LAST = 1, 2, 3  # what is there before, what the cut write would put there, what the next call puts there
 CALLS = ("os.mkdir", "os.rename", "os.remove", "os.rmdir", "os.chmod", "os.utime", "os.truncate")
 GROWS = ("open", "os.mkdir", "os.rename")  # calls that a full disk refuses
 SIZE = 5000  # of a file, about
+TABLE = "a_captions.csv"
 WRONG = 3  # the exit code of a child that found something wrong
 
 
 class Kind(NamedTuple):
-    """A way to write: `write(folder, version)`, and which versions `read(folder)` finds, broken ones as they are."""
+    """A way to write: `write(folder, version)`, and `read(folder)`, which gives the texts that are there."""
 
     write: Callable[[Path, int], Any]
-    read: Callable[[Path], set]
-    files: int  # left in the end
+    read: Callable[[Path], list[str]]
+    files: int = 1  # left in the end
+
+    def versions(self, folder: Path) -> set:
+        """The versions that are there: OLD, NEW or LAST, or the beginning of a text that is none of them."""
+        known = {text(version): version for version in (OLD, NEW, LAST)}
+        return {known.get(content, content[:40]) for content in self.read(folder)}
 
 
 def text(version: int) -> str:
@@ -49,147 +60,96 @@ def text(version: int) -> str:
     return f"{version} {'ü' * (SIZE // 2)} {version}"
 
 
-def version_of(content: str) -> Any:
-    """Which version this is, if it is whole."""
-    return next((version for version in (OLD, NEW, LAST) if content == text(version)), content[:40])
+def contents(*names: str) -> Callable[[Path], list[str]]:
+    """A function that reads these files of a folder, as far as they exist."""
+    return lambda folder: [(folder / name).read_text(encoding="utf-8") for name in names if (folder / name).exists()]
 
 
-def found(path: Path) -> set:
-    return {version_of(path.read_text(encoding="utf-8"))} if path.exists() else set()
+# The writers ---------------------------------------------------------------------------------------------------
 
 
-# The writes ----------------------------------------------------------------------------------------------------
-
-
-def entry(folder: Path, version: int) -> None:
-    os.environ[store.CACHE] = str(folder)
-    store.save("entry", json.dumps(text(version)))
-
-
-def entries(folder: Path) -> set:
-    os.environ[store.CACHE] = str(folder)
-    return {version_of(known)} if (known := store.load("entry")) is not None else set()
-
-
-def note(folder: Path, version: int) -> None:
-    os.environ[notes.HOME] = str(folder)
-    notes.Notes().put("guesses", "a", {"guess": text(version)})
-
-
-def noted(folder: Path) -> set:
-    os.environ[notes.HOME] = str(folder)
-    return {version_of(guess["guess"]) for guess in notes.Notes().everywhere("guesses").values()}
-
-
-def table(folder: Path, version: int) -> None:
-    results.write(pd.DataFrame({"value": [text(version)]}), folder / "a_captions.csv", ["a command"])
-
-
-def tables(folder: Path) -> set:
-    path = folder / "a_captions.csv"
-    return {version_of(value) for value in results.load(path)["value"]} if path.exists() else set()
-
-
-def rows(folder: Path, version: int) -> None:
-    results.FOLDER = folder
-    ledger.write({"lemma1": {"measured": text(version), "verdict": "holds"}})
-
-
-def rows_there(folder: Path) -> set:
-    results.FOLDER = folder
-    return {version_of(claims.stored().loc["lemma1", "measured"])} if (folder / claims.FILE).exists() else set()
-
-
-def pages(folder: Path, version: int) -> None:
-    site.asset_files = lambda: {"a.js": text(version).encode()}
-    own = {f"only{version}.html": text(version).encode()}
-    site.check(folder / "site")
-    site.put(folder / "site", {**own, "index.html": text(version).encode()})
-
-
-def pages_there(folder: Path) -> set:
-    shown = [folder / "site" / name for name in ("index.html", "assets/a.js")]
-    return set().union(*map(found, shown))
-
-
-class Answer(BytesIO):
-    """What a server gives that has the file."""
-
-    status, headers = 200, Message()
-
-    def __init__(self, content: bytes):
-        super().__init__(content)
-        self.length = len(content)
-
-    def read1(self, _size=-1):
-        return super().read1(1000)
-
-
-def fetched(folder: Path, version: int) -> None:
+def write_site(folder: Path, version: int) -> None:
     content = text(version).encode()
-    download._open = lambda url, begun: Answer(content)  # which begins anew, whatever it is asked for
-    published = download.Published("a", len(content), sha256(content).hexdigest(), "")
-    download.fetch_files((published,), "http://127.0.0.1/", folder)
+    site.asset_files = lambda: {"a.js": content}
+    site.check(folder / "site")
+    site.put(folder / "site", {f"only{version}.html": content, "index.html": content})
 
 
-def copied(folder: Path, version: int) -> None:
-    source = folder.with_name(f"source{version}")
-    content = (source / "a").read_bytes()
-    published = download.Published("a", len(content), sha256(content).hexdigest(), "")
-    download.copy_files((published,), source, folder)
+def published(version: int) -> tuple[download.Published]:
+    """The one file of a corpus, with its checksum."""
+    content = text(version).encode()
+    return (download.Published("a", len(content), sha256(content).hexdigest(), ""),)
 
 
-def stamp(folder: Path, version: int) -> None:
-    bootstrap.write_stamp(folder.with_name("root"), folder, "students", (version,))
+def fetch(folder: Path, version: int) -> None:
+    def answer(url: str, **_how) -> requests.Response:  # as from a server that has the file
+        response = requests.Response()
+        response.status_code, response.raw = 200, BytesIO(text(version).encode())
+        return response
+
+    requests.get = answer
+    download.fetch_files(published(version), "http://127.0.0.1/", folder)
 
 
-def stamps(folder: Path) -> set:
+def read_stamp(folder: Path) -> list[str]:
     root = folder.with_name("root")
-    known = {v for v in (OLD, NEW, LAST) if bootstrap.is_installed(root, folder, "students", (v,))}
-    return known or ({"broken"} if bootstrap.stamp_path(folder, "students").exists() else set())
+    versions = [v for v in (OLD, NEW, LAST) if bootstrap.is_installed(root, folder, "students", (v,))]
+    return list(map(text, versions)) or ["broken"] * bootstrap.stamp_path(folder, "students").exists()
 
 
 KINDS = {
-    "an entry of the store": Kind(entry, entries, 1),
-    "the reader's notes": Kind(note, noted, 1),
-    "a stored table": Kind(table, tables, 2),
-    "the ledger": Kind(rows, rows_there, 2),
-    "a page or table of one file": Kind(
-        lambda folder, version: files.put(folder / "a", text(version)), lambda folder: found(folder / "a"), 1
+    "an entry of the cache": Kind(
+        lambda _, v: store.save("entry", json.dumps(text(v))),
+        lambda _: [entry for entry in [store.load("entry")] if entry is not None],
     ),
-    "the site": Kind(pages, pages_there, 4),
-    "a download": Kind(fetched, lambda folder: found(folder / "a"), 1),
-    "a copied corpus": Kind(copied, lambda folder: found(folder / "a"), 1),
-    "the stamp of an installation": Kind(stamp, stamps, 1),
+    "the reader's notes": Kind(
+        lambda _, v: notes.Notes().put("guesses", "a", {"guess": text(v)}),
+        lambda _: [guess["guess"] for guess in notes.Notes().everywhere("guesses").values()],
+    ),
+    "a stored table": Kind(
+        lambda folder, v: results.write(pd.DataFrame({"value": [text(v)]}), folder / TABLE, ["a command"]),
+        lambda folder: list(results.load(folder / TABLE)["value"]) if (folder / TABLE).exists() else [],
+        files=2,
+    ),
+    "the ledger": Kind(
+        lambda _, v: ledger.write({"lemma1": {"measured": text(v), "verdict": "holds"}}),
+        lambda folder: [claims.stored().loc["lemma1", "measured"]] if (folder / claims.FILE).exists() else [],
+        files=2,
+    ),
+    "a page or table of one file": Kind(lambda folder, v: files.put(folder / "a", text(v)), contents("a")),
+    "the site": Kind(write_site, contents("site/index.html", "site/assets/a.js"), files=4),
+    "a download": Kind(fetch, contents("a")),
+    "a copied corpus": Kind(
+        lambda folder, v: download.copy_files(published(v), folder.with_name(f"source{v}"), folder), contents("a")
+    ),
+    "the stamp of an installation": Kind(
+        lambda folder, v: bootstrap.write_stamp(folder.with_name("root"), folder, "students", (v,)), read_stamp
+    ),
 }
 
 
 # The faults ----------------------------------------------------------------------------------------------------
 
 
-class Tracer:
-    """Counts the calls that change the disk, and does something at one of them, or from there on."""
-
-    def __init__(self, at: int, fault: Callable[[str], None], lasting: bool):
-        self.at, self.fault, self.lasting, self.calls, self.on = at, fault, lasting, 0, True
-        sys.addaudithook(self)
-
-    def __call__(self, event: str, args: tuple) -> None:
-        writes = event == "open" and isinstance(args[2], int) and args[2] & (os.O_WRONLY | os.O_RDWR | os.O_CREAT)
-        if self.on and (writes or event in CALLS):
-            self.calls += 1
-            if self.calls == self.at or (self.lasting and self.calls > self.at):
-                self.fault(event)
-
-
 @contextmanager
-def at_call(number: int, fault: Callable[[str], None], lasting: bool = False) -> Iterator[Tracer]:
-    """Inside, the n-th call that changes the disk meets this fault; an audit hook stays, so it is switched off."""
-    tracer = Tracer(number, fault, lasting)
+def at_call(number: int, fault: Callable[[str], None], lasting: bool = False) -> Iterator[list[str]]:
+    """Inside, the n-th call that changes the disk meets this fault; the calls so far. An audit hook stays for good, so
+    it is switched off in the end.
+    """
+    calls, on = [], [True]
+
+    def hook(event: str, args: tuple) -> None:
+        writes = event == "open" and isinstance(args[2], int) and args[2] & (os.O_WRONLY | os.O_RDWR | os.O_CREAT)
+        if on and (writes or event in CALLS):
+            calls.append(event)
+            if len(calls) == number or (lasting and len(calls) > number):
+                fault(event)
+
+    sys.addaudithook(hook)
     try:
-        yield tracer
+        yield calls
     finally:
-        tracer.on = False
+        on.clear()
 
 
 @contextmanager
@@ -241,9 +201,11 @@ def in_child(work: Callable[[], None]) -> int:
 
 
 def fresh(place: Path, kind: Kind) -> Path:
-    """A folder with the old version in it, beside what some kinds are made from."""
+    """A folder for cache, notes and tables with the old version in it, beside what some kinds are made from."""
     folder = place / "here"
     folder.mkdir(parents=True)
+    os.environ[store.CACHE] = os.environ[notes.HOME] = str(folder)
+    results.FOLDER = folder
     (place / "root").mkdir()
     for name in bootstrap.FILES["students"]:
         (place / "root" / name).write_text("")
@@ -255,8 +217,13 @@ def fresh(place: Path, kind: Kind) -> Path:
 
 
 def left(folder: Path) -> list[Path]:
-    """All files below a folder."""
-    return [path for path in folder.rglob("*") if path.is_file()]
+    """All files below a folder, without the lock of the notes, which some versions of filelock leave there."""
+    return [path for path in folder.rglob("*") if path.is_file() and path.name != notes.LOCK]
+
+
+def unfinished(path: Path) -> bool:
+    """Whether this is a file that was being written, by us or by pooch."""
+    return path.name.startswith((files.PREFIX, "tmp"))
 
 
 # A process that dies -------------------------------------------------------------------------------------------
@@ -277,7 +244,7 @@ def killed(kind: Kind, place: Path) -> Iterator[str]:
         yield from (f"death at call {number}: {problem}" for problem in problems)
     if died < 2 or number < 3:
         yield f"it died only {died} times of its size and {number - 1} times at a call"
-    for i, path in enumerate(folder.rglob(f"{files.PREFIX}*{files.SUFFIX}")):
+    for i, path in enumerate(filter(unfinished, left(folder))):
         days = -1 if i % 2 else 10_000  # left yesterday, or by a clock that was years ahead
         os.utime(path, (path.stat().st_mtime + 24 * 3600 * days,) * 2)
     files._tidied.clear()  # as in a new process
@@ -295,14 +262,14 @@ def _death(kind: Kind, folder: Path, cut: Callable[[], Any]) -> tuple[int, list[
 
     kind.write(folder, OLD)
     code, problems = in_child(write), []
-    there = kind.read(folder)
+    there = kind.versions(folder)
     if code not in (0, -signal.SIGKILL, -signal.SIGXFSZ):
         problems.append(f"it ended with {code}")
     if there not in ([{NEW}] if code == 0 else [{OLD}, {NEW}, {OLD, NEW}]):
         problems.append(f"it left {there}")
     kind.write(folder, LAST)
-    if kind.read(folder) != {LAST}:
-        problems.append(f"the next call left {kind.read(folder)}")
+    if kind.versions(folder) != {LAST}:
+        problems.append(f"the next call left {kind.versions(folder)}")
     return code, problems
 
 
@@ -312,10 +279,12 @@ def _death(kind: Kind, folder: Path, cut: Callable[[], Any]) -> tuple[int, list[
 def refused(kind: Kind, place: Path) -> Iterator[str]:
     """A disk that is full at a size or at a call, or read-only from a call on: the process lives and goes on."""
     cuts = {f"full at {size} bytes": (lambda size=size: at_size(size, signal.SIG_IGN)) for size in (0, 1, SIZE // 2)}
-    calls = _calls(kind, fresh(place / "counted", kind))
-    for n in range(1, calls + 1):
+    folder = fresh(place / "counted", kind)
+    with at_call(0, die) as calls:
+        kind.write(folder, NEW)
+    for n in range(1, len(calls) + 1):
         cuts[f"full at call {n}"] = lambda n=n: at_call(n, full)
-    for n in (1, calls // 2 + 1):
+    for n in (1, len(calls) // 2 + 1):
         cuts[f"read-only from call {n}"] = lambda n=n: at_call(n, read_only, lasting=True)
     for number, (name, cut) in enumerate(cuts.items()):
         folder = fresh(place / str(number), kind)
@@ -324,34 +293,21 @@ def refused(kind: Kind, place: Path) -> Iterator[str]:
             yield f"{name}: ended with {code}"
 
 
-def _calls(kind: Kind, folder: Path) -> int:
-    """How many calls a write makes."""
-    reader, writer = os.pipe()
-
-    def count() -> None:
-        with at_call(0, die) as tracer:
-            kind.write(folder, NEW)
-        os.write(writer, str(tracer.calls).encode())
-
-    in_child(count)
-    return int(os.read(reader, 100))
-
-
 def _goes_on(kind: Kind, folder: Path, cut: Callable[[], Any], spared: bool) -> None:
-    """In a child: what is there is whole, nothing else is left, and the next call of the same process works."""
-    with suppress(OSError, CorpusError), cut():  # it may say that it failed
+    """In a child: what is there is complete, nothing else is left, and the next call of the same process works."""
+    with suppress(OSError, ValueError), cut():  # it may say that it failed
         kind.write(folder, NEW)
-    there = kind.read(folder)
+    there = kind.versions(folder)
     assert there in ({OLD}, {NEW}, {OLD, NEW}), there
     kind.write(folder, LAST)
-    assert kind.read(folder) == {LAST}, kind.read(folder)
-    parts = [path for path in left(folder) if path.name.startswith(files.PREFIX)]
+    assert kind.versions(folder) == {LAST}, kind.versions(folder)
+    parts = [path for path in left(folder) if unfinished(path)]
     assert len(parts) <= spared, parts
     assert len(left(folder)) == kind.files + len(parts), left(folder)
 
 
 def main(place: Path) -> None:
-    """A line of JSON a kind and fault: what went wrong."""
+    """Print one line of JSON per kind and fault: what went wrong."""
     warnings.simplefilter("ignore")  # of results that are not remembered
     for number, (name, kind) in enumerate(KINDS.items()):
         for fault in (killed, refused):

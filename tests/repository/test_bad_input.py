@@ -1,8 +1,8 @@
 """One table of everything public and what it must refuse: each wrong value is answered with a sentence that names it.
 
 A row has a function, arguments that are right, and for each argument values that are not. Every value is tried by
-itself. tests/test_config.py has the ranges of every field, tests/test_bad_controls.py the controls of the explorers,
-tests/test_fuzz.py what nobody thought of.
+itself. tests/model/test_config.py has the ranges of every field, tests/explore/test_bad_controls.py the controls of
+the explorers, tests/repository/test_fuzz.py what nobody thought of.
 """
 
 import inspect
@@ -17,30 +17,19 @@ import pandas as pd
 import pytest
 
 import lntutor as ln
-from lntutor import claims, explore, figures, lesson
-from lntutor.attention import sentence_attention, softmax_saturation
-from lntutor.config import depth_list, seed_list
-from lntutor.exercises import Exercise, Mistake, check
-from lntutor.questions import READINESS, Choice, Item
+from lntutor import explore, figures, lesson
+from lntutor.lesson import claims
+from lntutor.lesson.exercises import Exercise, Mistake, check
+from lntutor.lesson.questions import READINESS, Choice, Item
+from lntutor.measure.attention import sentence_attention, softmax_saturation
+from lntutor.model.checks import depth_list, seed_list
+from lntutor.model.placements import At, draw
+from tests.figures import registry
 
 HUGE, BEYOND, ENDLESS = 10**12, 10**400, 10**5000  # more than a machine has, than a float holds, than Python writes
 WHOLE = (
-    "6",
-    None,
-    [6],
-    {},
-    2.5,
-    True,
-    math.nan,
-    math.inf,
-    -1,
-    HUGE,
-    BEYOND,
-    ENDLESS,
-    np.float64(2),
-    np.array([1, 2]),
-    1j,
-)
+    "6", None, [6], {}, 2.5, True, math.nan, math.inf, -1, HUGE, BEYOND, ENDLESS, np.float64(2), np.array([1, 2]), 1j,
+)  # fmt: skip
 NUMBER = ("0.1", None, [0.1], {}, True, math.nan, math.inf, -math.inf, BEYOND, 1j)
 WORD = ("nonsense", "", None, 3, ["post"], {}, math.nan, b"post", np.array(["a", "b"]), "\udcff", "a\0b")
 FLAG = ("yes", None, 1, 0.0, [], math.nan, np.array([True]))
@@ -96,22 +85,36 @@ def with_text(name: str, call: Callable, right: dict, wrong: dict[str, tuple], f
     )
 
 
-def figure(name: str, right: dict | None = None, free: tuple[str, ...] = (), **wrong: tuple) -> Row:
-    """A row of a figure: its tables, words and switches are known by their annotations."""
+def figure(name: str, right: dict | None = None, **wrong: tuple) -> Row:
+    """A row of a figure: its tables, note and type are checked; a name that no table has gives an empty figure."""
     draw = getattr(figures, name)
-    kinds = {
-        "pd.DataFrame": TABLE, "pd.DataFrame | None": TABLE, "str": TEXT, "bool": FLAG, "bool | None": ("yes", 3, []),
-        "int | None": ("6", [6], 2.5, math.nan), "float": ("0.1", None, []), "float | None": ("0.1", []),
-        "Pinned": ("x", 3, [1], [("a", None)]), "tuple[str, str]": ("ab", None, 3, ("a",), ("a", 3)),
-    }  # fmt: skip
-    known = {n: kinds[p.annotation] for n, p in inspect.signature(draw).parameters.items() if p.annotation in kinds}
-    return Row(f"figures.{name}", draw, {next(iter(known)): NO_ROWS} if right is None else right, known | wrong, free)
+    arguments = inspect.signature(draw).parameters
+    tables = [
+        n for n, p in arguments.items() if re.search(r"\b(Table|DataFrame)\b", str(p.annotation)) and "pinned" not in n
+    ]
+    if right is None:
+        right = {tables[0]: registry.TABLES[draw](), **registry.MORE.get(draw, {})}
+    given = {"note": TEXT, "lecture": ("yes", 3, [])}
+    known = dict.fromkeys(tables, TABLE) | {n: v for n, v in given.items() if n in arguments} | wrong
+    free = tuple(n for n in arguments if n not in known)
+    return Row(f"figures.{name}", draw, right, known, free, dict.fromkeys(tables, "pandas table"))
 
 
+DRAWING = draw(ln.PLACEMENTS["post"], At("encoder", 1, 6, "encoder"))
+GUESS = {"unit": "", "log": False, "lecture": None}
+FREE = {  # helpers of figures and of questions: what is given to them comes from this package
+    "fewest_norms": {"graph": figures.layout(DRAWING)},
+    "fixed": {"value": 1.0, "digits": 2},
+    "guess_on_curve": {"x": [1], "guess": [1.0], "measured": [2.0], **GUESS},
+    "guess_on_line": {"guess": 1.0, "measured": 2.0, "ends": (0, 3), **GUESS},
+    "layout": {"drawing": DRAWING},
+    "slope": {"x": [1, 2], "y": [1, 2]},
+    "votes": {"choices": ["a"], "counts": [[1]], "measured": "a", "lecture": None},
+}
 SPECTRUM = {"lambda_max": 1.0, "lambda_max_error": 0.0, "lambda_min": 1.0, "lambda_min_error": 0.0, "probes": 1,
             "steps": 1, "seed": 0, "eigenvalues": [1.0], "weights": [1.0]}  # fmt: skip
 ROWS = [
-    # Settings. Their ranges are in tests/test_config.py.
+    # Settings. Their ranges are in tests/model/test_config.py.
     Row("ModelConfig", ln.ModelConfig, {}, {
         "placement": WORD, "depth": (0, 65, *WHOLE), "width": (0, 1, *WHOLE), "heads": (0, 3, *WHOLE),
         "ffn": (0, *WHOLE), "stack": WORD, "attention": WORD, "init": WORD, "output_projection": FLAG, "norm": WORD,
@@ -139,14 +142,15 @@ ROWS = [
         "label": (*TEXT, ""), "formula": TEXT, "layer": (*FUNCTION, lambda x: x, lambda x, subs, N, at: x @ x),
         "reference": TEXT, "year": ("2020", 2020.5, [], math.nan), "start": FUNCTION, "finish": FUNCTION,
         "gain": FUNCTION, "taps": (None, "q", 3, [3], {"q": 3}, {3: RULE}, {"x": RULE}), "norm": FUNCTION[::2][:1],
-        "profile": FLAG[:4], "depth_free": FLAG[:4], "key": TEXT,
+        "profile": FLAG[:4], "key": TEXT,
     }, says={"layer": "layer|cannot be read"}),
     Row("PLACEMENTS", lambda key: ln.PLACEMENTS[key], {}, {"key": WORD}, says={"key": "placement must be one of post"}),
     Row("PLACEMENTS", ln.PLACEMENTS.__setitem__, {"key": "mine", "placement": ln.PLACEMENTS["post"]}, {
         "key": ("", "a b", "../x", None, 3, [], math.nan), "placement": THING,
     }, says={"placement": "must be a Placement"}),
     # Measurements and theory.
-    *map(measurement, ("signal_norms", "backward_norms", "token_similarity", "attention_entropy", "input_share")),
+    *map(measurement, ("signal_norms", "backward_norms", "token_similarity", "attention_entropy", "input_share",
+                      "learned_gradients")),
     measurement("gradient_norms", parameters=("W_9", ["W_9"], None, 3, [3], math.nan)),
     Row("last_layer_gradients", ln.last_layer_gradients, {"cfg": TINY, "depths": [1], "seeds": 0, "inputs": FEW}, {
         "cfg": THING, "depths": DEPTHS, "parameter": WORD, "seeds": SEEDS, "inputs": THING, "dtype": WORD,
@@ -190,12 +194,14 @@ ROWS = [
         "cases": ("a", None, 3, [], {}, {"a": TINY}, {"a": (TINY, 3)}, {"a": (3, ln.TrainConfig())}, {"a": ()}),
         "corpus": ("captions", None), "seeds": SEEDS, "pairs": WHOLE, "keep": FLAG, "progress": FLAG,
         "jobs": (0, *[v for v in WHOLE if v is not None]),
+        "client": (3, "tcp://127.0.0.1:8786"),
     }, says={"cases": "cases|cfg|how"}),
     Row("sweep", ln.sweep, {"function": ln.signal_norms, "grid": {"depth": [1]}, "base": TINY}, {
         "function": ("f", None, 3, []), "base": ("post", 3, None), "keep": FLAG, "progress": FLAG,
         "grid": (None, 3, [], {}, {"depht": [1]}, {"depth": []}, {"depth": [0]}, {"depth": [1, 1]}, {"depth": ["a"]},
                  {"placement": [[]]}, {"placement": ["prr"]}, {"seed": range(HUGE)}, {3: [1]}, {"depth": [math.nan]}),
         "jobs": (0, *[v for v in WHOLE if v is not None]),
+        "client": (3, "tcp://127.0.0.1:8786"),
     }, free=("fixed",), says={"base": "base|ModelConfig|cfg", "grid": "grid|placement"}),
     with_text("hessian_spectrum", ln.hessian_spectrum, {"progress": False, "pairs": 1, "steps": 1}, {
         "pairs": (0, *WHOLE), "steps": (0, *WHOLE), "progress": FLAG, "probes": (0, *WHOLE), "seed": WHOLE,
@@ -224,6 +230,7 @@ ROWS = [
     Row("softmax_saturation", softmax_saturation, {"widths": (8,)}, {
         "widths": ("8", None, 8, [0], [HUGE], [math.nan]), "keys": (0, 1, *WHOLE), "seeds": SEEDS,
     }),
+    Row("stored_table", ln.stored_table, {"name": "warmup"}, {"name": WORD, "corpus": WORD}),
     Row("seed_list", seed_list, {}, {"seeds": SEEDS}),
     Row("depth_list", depth_list, {}, {"depths": DEPTHS}),
     # Lessons.
@@ -256,16 +263,23 @@ ROWS = [
         "kind": (*WORD, "function"), "inputs": (3, [1], None), "mistakes": (None, 3),
     }, free=("name", "reference", "shows", "hint", "tolerance")),
     Row("lesson.check", check, {"exercise": "layer_norm", "answer": 1}, {"exercise": WORD, "seed": (*WHOLE[2:],)},
-        free=("answer",)),  # any answer is judged in words: tests/test_fuzz.py
+        free=("answer",)),  # any answer is judged in words: tests/repository/test_fuzz.py
     # Claims.
-    Row("claims.record", claims.record, {"key": "attention.variance", "measured": 1.0, "verdict": "open"}, {
+    Row("lesson.record", claims.record, {"key": "attention.variance", "measured": 1.0, "verdict": "open"}, {
         "key": WORD, "verdict": WORD, "size": TEXT, "tables": ("../claims", 3, None, ["nonsense"], [3], math.nan),
         "measured": ("", "  ", None, [], {}, math.nan, [math.inf], BEYOND, object),
     }, free=("spread", "guess"), says={"key": "There is no claim", "tables": "table"}),
-    *(Row(f"claims.{name}", getattr(claims, name), {}, {"notebook": ("99", "../01", 99, -1, 1.5, [], math.nan, HUGE)},
-          says={"notebook": "Notebooks with claims are 01"}) for name in ("ledger", "show_ledger")),
-    # Figures: a table without rows or columns is a sentence in the figure (tests/test_figures.py).
-    figure("against", {"measured": NO_ROWS, "x": "a", "y": "b"}),
+    *(Row(f"{where}.{name}", getattr(claims, name), {}, {"notebook": ("99", "../01", 99, -1, 1.5, [], math.nan, HUGE)},
+          says={"notebook": "Notebooks with claims are 01"})
+      for where, name in (("claims", "ledger"), ("lesson", "show_ledger"))),
+    Row("lesson.whole_ledger", lesson.whole_ledger, {}, {}),
+    # What notebooks measure with in an exercise.
+    Row("lesson.how_far", lesson.how_far, {}, {"setting": ("depth", 3, [], math.nan)}),
+    Row("lesson.judge", lesson.judge, {}, {"placement": WORD}),
+    Row("lesson.last_output", lesson.last_output, {}, {}),
+    Row("lesson.w2_gradient", lesson.w2_gradient, {}, {"g": (None, 3, [1.0], math.nan, [math.nan] * 64)}),
+    # Figures: a table without rows or columns is a sentence in the figure (tests/figures/test_every_figure.py).
+    figure("against"),
     Row("figures.alt_text", figures.alt_text, {}, {"fig": ("x", None, 3, NO_ROWS)}),
     figure("attention_map", {"weights": np.eye(2), "tokens": ["a", "b"]}, **{
         "weights": ("ab", None, 3, [1, 2], [[math.nan]], {}, 1j, np.ones((1, 1, 1, 1))),
@@ -276,11 +290,14 @@ ROWS = [
            layer=(0, 7, *WHOLE), depth=(0, *WHOLE)),
     *map(figure, ("block_map", "bounded", "curvature_over_training", "gradient_by_depth", "gradient_by_layer",
                   "gradient_by_width", "jacobian_norm", "jacobian_spectrum", "outcomes", "overview", "schedules",
-                  "signal_by_layer", "similarity_by_layer", "softmax_saturation", "spectrum", "theorem",
-                  "training_curves", "warmup_heatmap")),
+                  "signal_by_layer", "similarity_by_layer", "softmax_saturation", "spectrum", "training_curves",
+                  "warmup_heatmap")),
+    figure("theorem", along=WORD),
     figure("course_map", {}),
-    figure("descent", {"paths": NO_ROWS, "curvatures": {}}, curvatures=("x", None, 3, [])),
-    figure("gradient_over_training", steps=("1", None, 3, math.nan)),
+    figure("descent"),
+    figure("gradient_over_training"),
+    figure("gradient_through_norm", {"start": ([1.0], [1.0]), "now": ([1.0], [1.0]), "k": 2.0}),
+    figure("norm_reach", {"reaches": {}}, reaches=({"LN": "ab"}, {"LN": [1.0]})),
     figure("layer_norm_before_after", {"x": [1.0, 2.0], "outputs": {}}, x=("ab", None, {}, [math.nan], [BEYOND], 1j),
            outputs=("x", None, 3, [1], {"LN": "ab"}, {"LN": [math.inf]})),
     Row("figures.placement_style", figures.placement_style, {}, {"key": TEXT}),
@@ -288,11 +305,22 @@ ROWS = [
         "x": ("ab", None, 3, [1, 2], [math.nan] * 3, {}), "y": ("ab", None, 3, [[1]], [math.nan] * 3),
     }),
     figure("ranked", {"measured": NO_ROWS, "x": "a", "y": "b"}),
-    figure("ritz_values", {"table": pd.DataFrame({"products": [1], "value": [1.0]})}, true=("ab", None, 3, [math.nan])),
-    figure("side_by_side", {"left": NO_ROWS, "right": NO_ROWS, "names": ("a", "b"), "value": "v", "title": "t"}),
-    figure("values_by_row", {"measured": NO_ROWS, "row": "r", "what": "w"}),
+    figure("ritz_values", true=("ab", None, 3, [math.nan])),
+    *(Row(f"figures.{name}", getattr(figures, name), right, {}, free=tuple(right)) for name, right in FREE.items()),
+    figure("side_by_side"),
+    figure("values_by_row"),
 ]  # fmt: skip
 CASES = [pytest.param(row, name, id=f"{row.name}-{name}") for row in ROWS for name in row.wrong]
+PARTS = {  # of the machine, which lessons take apart in view of the reader: what they are given is seen in the cell
+    "At", "draw", "each", "final_norm", "positions", "random_stream", "Weights", "Sequence", "Transformer",
+    "Watch", "normalise", "feed", "Recorder", "forward", "attention_weights", "last_norm_inputs", "entropy",
+    "journey", "softmax", "normalised", "DIVISORS", "jacobian", "jacobian_spectrum", "jacobian_norms",
+    "lemma_1", "lemma_2_post", "lemma_2_pre", "lemma_3", "theorem_probability", "least_delta",
+    "probability_by_epsilon", "at_every_position", "PAD", "Learner", "Quick", "learning_rate", "Trainer",
+    "bleu", "Operator", "Scaled", "adam_scale", "Iteration", "measurement", "ends", "Lanczos", "density",
+    "start_vector", "curves", "finals", "transplanted", "SMALL_MODEL", "QUICK_TRAINING", "STORED_CORPORA",
+    "SIX_LAYERS", "adam_squares", "live_plot", "check_installation",
+}  # fmt: skip
 MADE = {"Run", "Corpus", "CorpusError", "__version__"}  # made by train, load_corpus and whoever reads a text; a word
 DATA = {"TEMPLATE", "LECTURE_TEMPLATE"}
 
@@ -313,9 +341,9 @@ def test_a_wrong_value_is_answered_with_a_sentence_that_names_it(row, name):
 
 def test_every_public_name_and_every_argument_has_a_row():
     """Oracle: the lists of public names, and the signatures."""
-    public = {*ln.__all__} - MADE | {f"lesson.{name}" for name in lesson.__all__}
+    public = {*ln.__all__} - MADE - PARTS | {f"lesson.{name}" for name in lesson.__all__}
     public |= {f"figures.{name}" for name in set(figures.__all__) - DATA}
-    public |= {"claims.record", "claims.ledger", "claims.show_ledger"}
+    public |= {"claims.ledger"}
     assert public <= {row.name for row in ROWS}
     for row in ROWS:
         if row.call.__name__ == "<lambda>" or row.name.startswith("PLACEMENTS"):
@@ -346,7 +374,7 @@ def test_numbers_of_numpy_are_as_good_as_pythons(whole):
 
 
 def test_every_explorer_is_in_the_table_of_controls():
-    """Oracle: the explorers that there are; their rows are in tests/test_bad_controls.py."""
-    from tests.test_bad_controls import EXPLORERS
+    """Oracle: the explorers that there are; their rows are in tests/explore/test_bad_controls.py."""
+    from tests.explore.test_bad_controls import EXPLORERS
 
     assert set(EXPLORERS) == set(explore.__all__)

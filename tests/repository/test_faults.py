@@ -1,42 +1,7 @@
-"""Faults, each put in by a test: nothing is lost that was finished, a sentence says what is, and the next call works.
+"""Faults put in on purpose: nothing that was finished is lost, a sentence says what is, and the next call works.
 
-| fault | the test that puts it in |
-|---|---|
-| a process killed at any point of any write | test_faults::test_every_write_that_is_cut_short_leaves_a_whole_file |
-| | test_download::test_a_killed_process_leaves_a_state_from_which_the_next_call_succeeds |
-| a worker killed in mid-sweep | test_sweep::test_a_cluster_that_loses_a_worker_gives_what_one_process_gives |
-| | test_sweep::test_a_cell_that_kills_every_worker_ends_the_sweep_with_a_sentence |
-| a disk that is full | test_faults::test_every_write_that_is_cut_short_leaves_a_whole_file |
-| | test_faults::test_a_disk_that_is_full_for_a_while_costs_only_the_memory_of_these_cells |
-| | test_faults::test_a_command_whose_table_cannot_be_written_says_so_and_goes_on |
-| | test_ledger::test_a_write_that_fails_leaves_the_old_file_whole |
-| a folder that is read-only | test_faults::test_every_write_that_is_cut_short_leaves_a_whole_file |
-| | test_faults::test_a_cache_that_cannot_be_written_is_said_where_it_is_used |
-| | test_sweep::test_a_folder_that_cannot_be_written_costs_only_the_memory |
-| | test_comparison::test_a_folder_that_cannot_be_written_costs_only_the_memory |
-| | test_lesson::test_a_folder_that_cannot_be_written_never_breaks_a_lesson |
-| | test_download::test_a_folder_that_cannot_be_written_is_named |
-| a file cut short, damaged or of another version | test_faults::test_a_damaged_entry_is_as_good_as_none |
-| | test_faults::test_an_entry_of_another_version_is_neither_read_nor_lost |
-| | test_faults::test_a_stored_table_that_is_cut_short_is_said |
-| | test_sweep::test_an_entry_that_cannot_be_read_is_computed_again |
-| | test_comparison::test_an_entry_that_cannot_be_read_is_computed_again |
-| | test_lesson::test_a_corrupt_file_is_set_aside_and_said |
-| | test_ledger::test_a_ledger_that_is_missing_or_makes_no_sense_is_said_in_a_sentence_and_begun_anew |
-| a clock that is set | test_faults::test_a_clock_that_is_set_changes_no_bar_and_no_time_left |
-| | test_faults::test_entries_of_the_future_leave_first_and_none_that_is_in_use |
-| | test_faults::test_a_lesson_does_not_run_again_because_of_a_clock |
-| an interrupt | test_faults::test_a_kernel_that_is_interrupted_keeps_what_has_ended_and_goes_on |
-| | test_faults::test_a_step_of_lanczos_is_interrupted_at_each_of_its_lines |
-| | test_faults::test_a_step_of_training_is_interrupted_at_each_of_its_lines |
-| | test_sweep::test_an_interrupted_command_goes_on_where_it_was |
-| | test_ledger::test_an_interrupt_keeps_what_has_ended_and_leaves_no_kernel_behind |
-| | test_training::test_an_interrupt_while_translating_keeps_the_run |
-| | test_explore_training::test_an_interrupt_while_waiting_stops_the_training |
-| a kernel restarted with the page open | browser/test_faults::test_a_kernel_restarted_under_an_open_page |
-| a kernel or server that dies | browser/test_faults::test_a_page_of_the_app_loses_its_kernel_and_its_server |
-| a page closed and opened again in mid-run | browser/test_faults::test_a_page_left_in_mid_run_and_a_second_browser |
-| two browsers on one kernel | browser/test_faults::test_a_page_left_in_mid_run_and_a_second_browser |
+The matrix writer × fault (killed, full disk, read-only) is in tests/repository/cut_short.py. Faults of one room alone,
+such as a worker that dies or a page that loses its kernel, are tested in that room.
 """
 
 import ast
@@ -59,12 +24,18 @@ import pytest
 import torch
 
 import lntutor as ln
-from lntutor import bars, files, ledger, lessons, results, store, training
 from lntutor.__main__ import main
-from lntutor.lanczos import Lanczos
-from lntutor.site import grid
+from lntutor.curvature.lanczos import Lanczos
+from lntutor.experiments import cache as store
+from lntutor.experiments import stored as results
+from lntutor.lesson import ledger
+from lntutor.lesson import run_notebook as lessons
+from lntutor.publish.site import grid
+from lntutor.text import files
+from lntutor.training import progress as bars
+from lntutor.training import trainer as training
 
-TESTS = Path(__file__).resolve().parent
+TESTS = Path(__file__).resolve().parents[1]
 ROOT = TESTS.parent
 TINY = ln.ModelConfig("pre", depth=1, width=16, heads=2, ffn=16)
 YEARS = 10 * 365 * 24 * 3600
@@ -76,17 +47,8 @@ def own_store(tmp_path, monkeypatch):
     monkeypatch.setattr(store, "_unseen", {})
 
 
-@pytest.fixture
-def taken(tmp_path, monkeypatch) -> Path:
-    """A file where the cache should be: root cannot write there either."""
-    path = tmp_path / "taken"
-    path.write_text("")
-    monkeypatch.setenv("LNTUTOR_CACHE", str(path))
-    return path
-
-
 @contextmanager
-def full_disk(monkeypatch, refused: Callable[[Path], bool] = lambda path: True):
+def full_disk(monkeypatch, refused: Callable[[Path], bool]):
     """No room for these files."""
     put = files.put
 
@@ -100,47 +62,24 @@ def full_disk(monkeypatch, refused: Callable[[Path], bool] = lambda path: True):
         yield
 
 
-def test_every_fault_of_the_table_above_has_the_tests_it_names():
-    """Oracle: the functions of the files."""
-    named = re.findall(r"\| ([\w/]+)::(\w+) \|", __doc__)
-    assert len(named) > 30
-    for file, test in named:
-        text = (TESTS / f"{file}.py").read_text(encoding="utf-8")
-        assert f"def {test}(" in text, f"{file} has no {test}"
-
-
 # Writes --------------------------------------------------------------------------------------------------------
 
 SCRATCH = "a folder of this process alone, which ends with it"
 DELETES = "deletes a whole file, or marks one as used"
 WRITERS = {  # who may change the disk, and why
-    ("lntutor/files.py", "put"): "what all others use",
-    ("lntutor/files.py", "tidy"): DELETES,
-    ("lntutor/store.py", "load"): DELETES,
-    ("lntutor/store.py", "_make_room"): DELETES,
-    ("lntutor/notes.py", "forget"): DELETES,
-    ("lntutor/notes.py", "_set_aside"): "renames a whole file",
-    ("lntutor/download.py", "fetch"): "renames a file that was verified",
-    ("lntutor/download.py", "fetch_files"): "makes the folder of a download",
-    ("lntutor/download.py", "copy_files"): "makes the folder of a copy",
-    ("lntutor/download.py", "_copy"): "appends to a part, which the next call goes on with",
-    ("lntutor/download.py", "_restart"): DELETES,
-    ("lntutor/site/__init__.py", "check"): "makes the folder in which the site will stand",
-    ("lntutor/site/__init__.py", "put"): "puts whole pages in their place",
-    ("lntutor/sweeps.py", "_columns"): "renames a column, not a file",
-    ("lntutor/lessons.py", "revealed"): SCRATCH,
-    ("lntutor/ledger.py", "records_of"): SCRATCH,
-    ("lntutor/app.py", "run"): SCRATCH,
-    ("lntutor/app.py", "write_notebooks"): SCRATCH,
-    ("tools/bootstrap.py", "write_stamp"): "has no package yet; writes beside, and puts it in its place",
-    ("tools/bootstrap.py", "install"): DELETES,
-    ("tools/picture.py", "main"): "makes the folder of the pictures",
-    ("tools/picture.py", "take_readme"): SCRATCH,
-    ("tools/picture.py", "take_others"): SCRATCH,
-    ("tools/slides.py", "main"): SCRATCH,
-    ("tools/slides.py", "heights"): "pictures to look at, in a folder that was asked for",
-    ("tools/soak.py", "in_page"): SCRATCH,
-    ("tools/travel.py", "run"): SCRATCH,
+    "lntutor/__main__.py": {"run": "drops what is left of the output once nobody reads it"},
+    "lntutor/text/files.py": {"put": "what all others use", "tidy": DELETES},
+    "lntutor/text/download.py": {"_download": "pooch's temporary file, which pooch moves once it was verified"},
+    "lntutor/experiments/cache.py": {"load": DELETES, "_make_room": DELETES},
+    "lntutor/lesson/notes.py": {"forget": DELETES, "_set_aside": "renames a whole file"},
+    "lntutor/lesson/run_notebook.py": {"run_anew": SCRATCH},
+    "lntutor/publish/app.py": {"run": SCRATCH, "write_notebooks": SCRATCH},
+    "lntutor/publish/site/__init__.py": {"check": "makes the folder of the site", "put": "puts whole pages in place"},
+    "tools/bootstrap.py": {"write_stamp": "has no package yet; writes beside, and puts in place", "install": DELETES},
+    "tools/picture.py": {"main": "makes the folder of the pictures", "take_readme": SCRATCH, "take_others": SCRATCH},
+    "tools/slides.py": {"main": SCRATCH, "heights": "pictures to look at, in a folder that was asked for"},
+    "tools/soak.py": {"in_page": SCRATCH},
+    "tools/travel.py": {"run": SCRATCH},
 }
 METHODS = {
     "write_text", "write_bytes", "mkdir", "makedirs", "touch", "rename", "unlink", "rmdir", "rmtree", "chmod", "utime",
@@ -167,33 +106,24 @@ def changes_the_disk(call: ast.Call) -> bool:
     return name in METHODS or name in OF_MODULES.get(module, ())
 
 
-def writers(path: Path) -> set[tuple[str, str]]:
+def writers(path: Path) -> set[str]:
     """The functions of a file that change the disk."""
-    tree, found = ast.parse(path.read_text(encoding="utf-8")), set()
-    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
-    for call in (node for node in ast.walk(tree) if isinstance(node, ast.Call) and changes_the_disk(node)):
-        around = [f for f in functions if f.lineno <= call.lineno <= f.end_lineno]
-        name = max(around, key=lambda f: f.lineno).name if around else "the module"
-        found.add((path.relative_to(ROOT).as_posix(), name))
-    return found
+    nodes = [*ast.walk(ast.parse(path.read_text(encoding="utf-8")))]
+    functions = [node for node in nodes if isinstance(node, ast.FunctionDef)]
+    lines = [node.lineno for node in nodes if isinstance(node, ast.Call) and changes_the_disk(node)]
+    around = [[f for f in functions if f.lineno <= line <= f.end_lineno] for line in lines]
+    return {max(some, key=lambda f: f.lineno).name if some else "the module" for some in around}
 
 
-def test_nothing_writes_but_those_that_are_known_to_leave_whole_files(tmp_path):
+def test_nothing_writes_but_those_that_are_known_to_leave_whole_files():
     """Oracle: every call of the package and its tools that opens a file to write, or makes, renames or deletes one."""
     paths = [*ROOT.glob("lntutor/**/*.py"), *ROOT.glob("tools/*.py")]
-    found = set().union(*map(writers, paths))
-    assert found == set(WRITERS), "use lntutor.files.put, or say here why not"
-    for line in (
-        "open(p, 'w')",
-        "p.open('ab')",
-        "p.write_text('')",
-        "np.save(p, a)",
-        "t.to_csv(p)",
-        "os.replace(a, b)",
-    ):
-        assert changes_the_disk(ast.parse(line).body[0].value), line
-    for line in ("open(p)", "p.open('rb')", "t.to_csv(index=False)", "'a'.replace('b', 'c')", "webbrowser.open(url)"):
-        assert not changes_the_disk(ast.parse(line).body[0].value), line
+    found = {path.relative_to(ROOT).as_posix(): names for path in paths if (names := writers(path))}
+    assert found == {path: set(names) for path, names in WRITERS.items()}, "use files.put, or say here why not"
+    writing = "open(p, 'w'); p.open('ab'); p.write_text(''); np.save(p, a); t.to_csv(p); os.replace(a, b)"
+    reading = "open(p); p.open('rb'); t.to_csv(index=False); 'a'.replace('b', 'c'); webbrowser.open(url)"
+    assert [changes_the_disk(line.value) for line in ast.parse(writing).body] == [True] * 6
+    assert [changes_the_disk(line.value) for line in ast.parse(reading).body] == [False] * 5
 
 
 @pytest.mark.skipif(os.name == "nt", reason="forks, and limits the size of files")
@@ -202,31 +132,15 @@ def test_every_write_that_is_cut_short_leaves_a_whole_file(tmp_path):
     """Oracle: what is read back after SIGKILL before each of its calls and in the middle of a file, a disk that is full
     there, and one that is read-only from there on: the old version or the new one; then the next call's; no litter.
     """
-    command = [sys.executable, "-m", "tests.cut_short", str(tmp_path / "files")]
+    command = [sys.executable, "-m", "tests.repository.cut_short", str(tmp_path / "files")]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=280)
-    told = [json.loads(line) for line in done.stdout.splitlines()]
+    reports = [json.loads(line) for line in done.stdout.splitlines()]
     assert done.returncode == 0, done.stderr
-    assert [one for one in told if one["problems"]] == [], done.stderr
-    assert len(told) == 2 * 9
+    assert [one for one in reports if one["problems"]] == [], done.stderr
+    assert len(reports) == 2 * 9
 
 
 # What a reader is told -----------------------------------------------------------------------------------------
-
-NOT_REMEMBERED = r"not remembered, .*: {} cannot be written \({}\)\. Make room there, or set LNTUTOR_CACHE to a folder"
-
-
-def test_a_cache_that_cannot_be_written_is_said_where_it_is_used(taken, monkeypatch, tmp_path):
-    """Oracle: the result, and the sentence with the folder, the reason and the remedy; then a cache that works."""
-    said = NOT_REMEMBERED.format(re.escape(str(taken / "runs")), "Not a directory|File exists")
-    monkeypatch.setattr(grid, "_measure", lambda cfg: np.zeros((len(grid.CURVES), len(grid.STATISTICS), cfg.depth)))
-    with pytest.warns(UserWarning, match=said):
-        assert grid.curves_of("post", 16, 2).shape[-1] == 2
-    with pytest.warns(UserWarning, match=said) as told:
-        assert ln.sweep(lambda x: x, {"x": [1, 2]}, progress=False)["value"].tolist() == [1, 2]
-    assert Path(told[0].filename).name == "cells.py"
-    monkeypatch.setenv("LNTUTOR_CACHE", str(tmp_path / "cache"))
-    assert ln.sweep(lambda x: x, {"x": [1, 2]}, progress=False)["value"].tolist() == [1, 2]
-    assert len(list(store.folder().glob("*.json"))) == 2
 
 
 def test_a_disk_that_is_full_for_a_while_costs_only_the_memory_of_these_cells(monkeypatch, tmp_path):
@@ -238,9 +152,7 @@ def test_a_disk_that_is_full_for_a_while_costs_only_the_memory_of_these_cells(mo
             file.write(f"{x}")
         return x
 
-    def few(path):
-        return len(log.read_text()) in (3, 4)
-
+    few = lambda path: len(log.read_text()) in (3, 4)  # noqa: E731
     with full_disk(monkeypatch, few), pytest.warns(UserWarning, match=r"not remembered.*\(No space left on device\)"):
         first = ln.sweep(noted, {"x": range(6)}, log, jobs=1, progress=False)
     again = ln.sweep(noted, {"x": range(6)}, log, jobs=1, progress=False)
@@ -262,12 +174,9 @@ def test_a_command_whose_table_cannot_be_written_says_so_and_goes_on(tmp_path, m
     make = ["results", "tiny", "--jobs", "1"]
     with full_disk(monkeypatch, lambda path: path.suffix == ".csv"):
         for command, words in (
-            (
-                sweep,
-                r"table\.csv cannot be written \(No space left on device\); the cells are remembered, and the same",
-            ),
-            (make, r"data/results cannot be written \(No space .*\)\. The runs that have ended are remembered"),
-            (["claims", "02"], r"data/results cannot be written \(No space .*\); the rows of the notebooks that have"),
+            (sweep, r"No space .*\n.*table\.csv was not written\. The cells are remembered: another --out writes"),
+            (make, r"No space .*\ndata/results was not written\. The runs that have ended are remembered"),
+            (["claims", "02"], r"No space .*\ndata/results/claims\.csv has the rows of the notebooks that ended"),
         ):
             assert main(command) == 1
             assert re.search(words, capsys.readouterr().err)
@@ -290,26 +199,23 @@ def test_a_damaged_entry_is_as_good_as_none(damage, monkeypatch, tmp_path):
     made = []
     monkeypatch.setattr(grid, "_measure", lambda cfg: made.append(cfg) or np.full((36, 4, 2), len(made) / 7))
     monkeypatch.setattr(grid, "CURVES", range(36))
+    monkeypatch.setattr(grid, "fingerprint", lambda function: "one version")
     monkeypatch.setattr(lessons, "execute", lambda path, env: made.append(path) or {"cells": []})
 
     def both():
-        return grid.curves_of("post", 16, 2).shape, dict(lessons.revealed(lesson))
+        return grid.curves_of("post", 16, 2).shape, dict(lessons.run(lesson))
 
     wanted = both()
     assert both() == wanted
     assert len(made) == 2
     for entry in store.folder().glob("*.json"):
         entry.unlink()
-        if damage == "folder":
-            entry.mkdir()
-        else:
-            entry.write_text(damage)
+        entry.mkdir() if damage == "folder" else entry.write_text(damage)
     if damage == "folder":
         with pytest.warns(UserWarning, match=r"not remembered, .*\(Is a directory"):
             assert both() == wanted
     else:
-        assert both() == wanted
-        assert both() == wanted
+        assert both() == both() == wanted
     assert len(made) == 4
 
 
@@ -318,7 +224,7 @@ def test_an_entry_of_another_version_is_neither_read_nor_lost(monkeypatch):
     calls = []
     monkeypatch.setattr(grid, "_measure", lambda cfg: calls.append(1) or np.zeros((len(grid.CURVES), 4, cfg.depth)))
     for version, made in (("one", 1), ("two", 2), ("one", 2), ("two", 2)):
-        monkeypatch.setattr(store, "code", lambda also=(), version=version: version)
+        monkeypatch.setattr(grid, "fingerprint", lambda function, version=version: version)
         grid.curves_of("post", 16, 2)
         assert len(calls) == made
 
@@ -331,7 +237,7 @@ def test_a_stored_table_that_is_cut_short_is_said(content, tmp_path, monkeypatch
     monkeypatch.setattr(results, "FOLDER", tmp_path)
     (tmp_path / "warmup_captions.csv").write_bytes(content)
     with pytest.raises(ValueError, match=r"warmup_captions\.csv is not a table .*git checkout.*lntutor results warmup"):
-        results.read("warmup")
+        results.stored_table("warmup")
 
 
 # The store's limit, and the clock ------------------------------------------------------------------------------
@@ -345,6 +251,7 @@ def kept() -> set[str]:
 
 def test_the_store_has_a_limit_and_what_is_used_stays(monkeypatch):
     """Oracle: 1 MB has room for ten entries of 100 kB; the one that is read each time is the oldest, and stays."""
+    assert store.limit({}) == 2**30
     monkeypatch.setenv("LNTUTOR_CACHE_MB", "1")
     for number in range(25):
         assert store.save(f"{number:02}", LARGE)
@@ -356,29 +263,6 @@ def test_the_store_has_a_limit_and_what_is_used_stays(monkeypatch):
     assert kept() == {"alone"}  # larger than all may be together: kept all the same, until the next
     store.save("next", LARGE)
     assert kept() == {"next"}
-
-
-def test_a_limit_that_makes_no_sense_is_said_before_the_work(monkeypatch):
-    """Oracle: the sentence; the function is not called."""
-    monkeypatch.setenv("LNTUTOR_CACHE_MB", "1 GB")
-    with pytest.raises(ValueError, match=r"LNTUTOR_CACHE_MB must be a whole number of MB from 1 on.* got '1 GB'"):
-        ln.sweep(lambda x: 1 / 0, {"x": [1]}, progress=False)
-    assert store.limit({}) == 2**30
-
-
-@pytest.mark.parametrize("jump", [-YEARS, YEARS])
-def test_entries_of_the_future_leave_first_and_none_that_is_in_use(monkeypatch, jump):
-    """Oracle: entries from before the clock was set by years, back or forth; those of now stay, whatever they weigh."""
-    monkeypatch.setenv("LNTUTOR_CACHE_MB", "1")
-    for number in range(9):
-        store.save(f"before {number}", LARGE)
-    for path in store.folder().iterdir():
-        os.utime(path, (time.time() - jump,) * 2)  # as if the clock had been set by `jump` since
-    for number in range(12):
-        store.save(f"after {number:02}", LARGE)
-        assert f"after {number:02}" in kept()
-        time.sleep(0.002)
-    assert kept() == {f"after {number:02}" for number in range(2, 12)}
 
 
 def test_a_clock_that_is_set_changes_no_bar_and_no_time_left(monkeypatch, capsys):
@@ -408,12 +292,12 @@ def test_a_lesson_does_not_run_again_because_of_a_clock(monkeypatch, tmp_path):
     path.write_text("one")
     for seconds in (0, -YEARS, YEARS):
         os.utime(path, (time.time() + seconds,) * 2)
-        lessons.revealed(path)
+        lessons.run(path)
     assert len(runs) == 1
     before = path.stat()
     path.write_text("two")
     os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
-    lessons.revealed(path)
+    lessons.run(path)
     assert len(runs) == 2
 
 
@@ -484,8 +368,9 @@ SETUP = """
 import os, time
 from pathlib import Path
 import lntutor as ln
-from lntutor import curvature, training
-from lntutor.comparison import compare
+from lntutor.curvature import spectrum as curvature
+from lntutor.training import trainer as training
+from lntutor.experiments.compare import compare
 here = Path(os.environ["HERE"])
 corpus = ln.load_corpus("captions")
 cfg = ln.ModelConfig("pre", depth=1, width=16, heads=2, ffn=16)

@@ -14,13 +14,16 @@ import yaml
 from packaging.requirements import Requirement
 
 import lntutor
-from lntutor.claims import stored
+from lntutor.__main__ import COMMANDS
+from lntutor.lesson.claims import stored
+from lntutor.publish import doctor
+from tools import bootstrap
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))  # and not the checkpoints that JupyterLab keeps
 READABLE_HOSTS = {"arxiv.org", "doi.org", "tljh.jupyter.org", "mybinder.org", "127.0.0.1", "localhost"}
 NO_HOSTS = {"localhost.invalid"}  # a name that no machine has, for a test
-DATA_HOSTS = {"raw.githubusercontent.com": "lntutor/download.py"}  # where Multi30k is published → who may name it
+DATA_HOSTS = {"raw.githubusercontent.com": "lntutor/text/download.py"}  # where Multi30k is published → who may name it
 PROSE = [ROOT / "README.md", *sorted((ROOT / "data").rglob("*.md")), *sorted((ROOT / "notebooks").rglob("*.md"))]
 
 
@@ -29,8 +32,7 @@ def read(name: str) -> str:
 
 
 def requirement_lines(name: str) -> list[str]:
-    lines = (line.partition("#")[0].strip() for line in read(name).splitlines())
-    return [line for line in lines if line]
+    return [text for line in read(name).splitlines() if (text := line.partition("#")[0].strip())]
 
 
 def project_files() -> list[Path]:
@@ -53,10 +55,8 @@ def test_every_requirement_is_one_exact_version(name):
     """Oracle: the form name==version, which names one release and nothing else."""
     lines = [line for line in requirement_lines(name) if line != "-r requirements.txt"]
     assert lines
-    for line in lines:
-        assert re.fullmatch(r"[a-z0-9-]+==\d+(\.\d+)+", line), line
-    names = [line.partition("==")[0] for line in lines]
-    assert len(names) == len(set(names))
+    assert not [line for line in lines if not re.fullmatch(r"[a-z0-9-]+==\d+(\.\d+)+", line)]
+    assert len({line.partition("==")[0] for line in lines}) == len(lines)
 
 
 def test_environment_yml_has_the_versions_of_requirements_txt():
@@ -68,7 +68,7 @@ def test_environment_yml_has_the_versions_of_requirements_txt():
     assert pip["pip"] == [*requirement_lines("requirements.txt"), "-e ."]
 
 
-def test_what_runs_the_lessons_comes_with_what_students_install():
+def test_what_runs_the_lessons_and_makes_pages_comes_with_what_students_install():
     """Oracle: the installed packages' own lists of what they need, from requirements.txt on, without extras."""
     waiting, found = [line.partition("==")[0] for line in requirement_lines("requirements.txt")], set()
     while waiting:
@@ -77,11 +77,13 @@ def test_what_runs_the_lessons_comes_with_what_students_install():
             found.add(name)
             needs = map(Requirement, metadata.requires(name) or [])
             waiting += [need.name for need in needs if not need.marker or need.marker.evaluate({"extra": ""})]
-    assert found >= {"nbclient", "nbformat"}
+    assert found >= {"nbclient", "nbformat", "jinja2", "markupsafe"}
 
 
-def test_pyproject_takes_its_dependencies_from_requirements_txt():
-    """Oracle: the metadata of the installed package, which setuptools made from pyproject.toml."""
+def test_pyproject_says_the_same_as_the_lists_the_package_and_the_set_up():
+    """Oracle: the metadata of the installed package, which setuptools made from pyproject.toml, has requirements.txt;
+    slides are tested with the versions that lecturers install; one version of Python and one of the package.
+    """
     project = tomllib.loads(read("pyproject.toml"))["project"]
     assert "dependencies" in project["dynamic"]
     try:
@@ -89,55 +91,27 @@ def test_pyproject_takes_its_dependencies_from_requirements_txt():
     except metadata.PackageNotFoundError:
         pytest.fail("lntutor is not installed here: run `make unit`")
     assert sorted(line for line in installed if "extra ==" not in line) == sorted(requirement_lines("requirements.txt"))
-
-
-def test_slides_are_tested_with_the_version_that_lecturers_install():
-    """Oracle: requirements-dev.txt has the lines of the extra."""
-    extras = tomllib.loads(read("pyproject.toml"))["project"]["optional-dependencies"]
-    assert set(extras["slides"]) <= set(requirement_lines("requirements-dev.txt"))
-
-
-def test_python_version_is_the_same_everywhere():
-    """Oracle: requires-python of pyproject.toml."""
-    from lntutor import doctor
-    from tools import bootstrap
-
-    project = tomllib.loads(read("pyproject.toml"))["project"]
+    assert set(project["optional-dependencies"]["slides"]) <= set(requirement_lines("requirements-dev.txt"))
     assert project["requires-python"] == ">=" + bootstrap.dotted(bootstrap.MINIMUM)
     assert doctor.MINIMUM_PYTHON == bootstrap.MINIMUM
-
-
-def test_package_and_pyproject_have_the_same_version():
-    """Oracle: pyproject.toml."""
-    assert lntutor.__version__ == tomllib.loads(read("pyproject.toml"))["project"]["version"]
+    assert lntutor.__version__ == project["version"]
 
 
 def test_make_alone_lists_every_target():
     """Oracle: the targets that the Makefile declares as commands."""
-    printed = subprocess.run(["make"], cwd=ROOT, capture_output=True, text=True, env=clean_make()).stdout
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}  # of an outer make
+    output = subprocess.run(["make"], cwd=ROOT, capture_output=True, text=True, env=clean).stdout
     declared = re.search(r"^\.PHONY: (.*)$", read("Makefile"), re.MULTILINE)[1].split()
-    listed = [line.split()[1] for line in printed.splitlines()]
+    listed = [line.split()[1] for line in output.splitlines()]
     assert listed == declared
-    assert all(len(line.split()) > 3 for line in printed.splitlines())
+    assert all(len(line.split()) > 3 for line in output.splitlines())
 
 
-def clean_make() -> dict[str, str]:
-    """The environment without what an outer make hands down."""
-    return {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
-
-
-def test_readme_and_ci_use_the_same_test_command():
-    """Oracle: the last line of .ci/run."""
-    command = read(".ci/run").strip().splitlines()[-1]
-    assert command == "make test"
-    assert re.search(rf"^{command}\b", read("README.md"), re.MULTILINE)
-
-
-def test_commands_in_the_readme_exist():
-    """Oracle: the Makefile and the command line's own list."""
-    from lntutor.__main__ import COMMANDS
-
+def test_commands_in_the_readme_exist_and_the_test_command_is_that_of_ci():
+    """Oracle: the Makefile and the command line's own list; the last line of .ci/run."""
     readme = read("README.md")
+    assert read(".ci/run").strip().splitlines()[-1] == "make test"
+    assert re.search(r"^make test\b", readme, re.MULTILINE)
     for target in re.findall(r"\bmake ([a-z]+)\b(?=[`\s]*(?:#|`|$))", readme, re.MULTILINE):
         assert re.search(rf"^{target}:", read("Makefile"), re.MULTILINE), target
     used = re.findall(r"python -m lntutor ([a-z]+)", readme)
@@ -165,19 +139,14 @@ def test_every_address_is_one_that_a_reader_is_meant_to_open():
 
 
 @pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda path: path.stem)
-def test_notebook_is_stored_without_results(notebook):
-    """Oracle: the notebook format; a stored output would be a claim that nothing checks."""
+def test_notebook_is_stored_without_results_and_has_one_title(notebook):
+    """Oracle: the notebook format (nothing would check a stored output); Markdown's headings outside fenced code."""
     content = json.loads(notebook.read_text(encoding="utf-8"))
     assert content["metadata"]["kernelspec"]["name"] == "python3"
     assert "widgets" not in content["metadata"]
     for cell in content["cells"]:
         assert not cell.get("outputs"), cell["id"]
         assert cell.get("execution_count") is None, cell["id"]
-
-
-@pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda path: path.stem)
-def test_notebook_has_one_title(notebook):
-    """Oracle: Markdown's first-level heading, outside fenced code."""
     prose = re.sub(r"```.*?```", "", markdown_of(notebook), flags=re.DOTALL)
     assert len(re.findall(r"^# \S", prose, re.MULTILINE)) == 1
 
@@ -200,59 +169,49 @@ def test_the_map_links_every_notebook_and_no_other():
         assert (ROOT / "notebooks" / f"{row}.ipynb").exists() or f"| {row} |" in readme
 
 
-def readme_example() -> tuple[str, str]:
-    """The first python block under "In Python" and the text block after it."""
-    section = read("README.md").partition("## In Python")[2].partition("\n## ")[0]
-    blocks = re.search(r"```python\n(.*?)```.*?```text\n(.*?)```", section, re.DOTALL)
-    assert blocks, 'README.md has no python block followed by a text block under "## In Python"'
+def readme_example(heading: str = "## In Python") -> tuple[str, str]:
+    """The first python block below a heading of the README, and the text block after it."""
+    blocks = re.search(r"```python\n(.*?)```.*?```text\n(.*?)```", read("README.md").partition(heading)[2], re.DOTALL)
+    assert blocks, f"README.md has no python block followed by a text block under {heading}"
     return blocks[1], blocks[2]
+
+
+def printed(code: str, *options: str) -> str:
+    """What this code prints in a process of its own."""
+    command = [sys.executable, "-X", "utf8", *options, "-c", code]
+    return subprocess.run(command, cwd=ROOT, encoding="utf-8", stdout=subprocess.PIPE, check=True).stdout
 
 
 def test_the_example_in_the_readme_prints_what_it_says():
     """Oracle: running it in a process of its own, warnings being errors."""
     code, output = readme_example()
-    command = [sys.executable, "-X", "utf8", "-W", "error", "-c", code]
-    assert subprocess.check_output(command, cwd=ROOT, encoding="utf-8") == output
+    assert printed(code, "-W", "error") == output
 
 
-def example_under(heading: str, before: str = "") -> tuple[str, str]:
-    """What the README says that the first example under a heading prints, and what it prints, on one thread."""
-    section = read("README.md").partition(f"### {heading}")[2]
-    blocks = re.search(r"```python\n(.*?)```.*?```text\n(.*?)```", section, re.DOTALL)
-    code = f"import torch\nimport lntutor as ln\ntorch.set_num_threads(1)\n{before}\n{blocks[1]}"
-    command = [sys.executable, "-X", "utf8", "-c", code]
-    return blocks[2], subprocess.run(command, cwd=ROOT, encoding="utf-8", capture_output=True, check=True).stdout
+EXAMPLES = {  # heading → code before it, number of values, allowed difference
+    "Training": ("", r"^(?:post|pre): validation loss ([\d.]+), BLEU", 2, {"abs": 0.4}),
+    "Curvature": ('corpus = ln.load_corpus("captions")', r"-?\d+\.\d+", 4, {"rel": 1e-2}),
+    "Sweeps": ("", r"\d+\.\d+", 6, {"abs": 0.011}),
+    "A placement of your own": ("", r"\d+\.\d+", 12, {"abs": 0.011}),
+}
 
 
 @pytest.mark.notebook  # as long as one
-def test_the_training_example_in_the_readme_ends_as_it_says():
-    """Oracle: running it; at this rate another processor's round-off grows, so a loss agrees to 0.4 nats where the
-    model trains, and where it fails it has to fail.
+@pytest.mark.parametrize("heading", EXAMPLES)
+def test_a_longer_example_in_the_readme_ends_as_it_says(heading):
+    """Oracle: running it on one thread; float32 may round differently elsewhere. At the rate of the training example
+    round-off grows: its Post-LN has to fail, and only the other loss agrees.
     """
+    before, pattern, count, tolerance = EXAMPLES[heading]
+    code, output = readme_example(f"### {heading}")
+    start = f"import torch\nimport lntutor as ln\ntorch.set_num_threads(1)\n{before}\n"
     said, found = (
-        dict(re.findall(r"^(post|pre): validation loss ([\d.]+), BLEU", text, re.M))
-        for text in example_under("Training")
+        [float(value) for value in re.findall(pattern, text, re.MULTILINE)] for text in (output, printed(start + code))
     )
-    assert float(said["pre"]) == pytest.approx(float(found["pre"]), abs=0.4)
-    assert min(float(said["post"]), float(found["post"])) > 2.5
-
-
-@pytest.mark.notebook  # as long as one
-def test_the_curvature_example_in_the_readme_prints_what_it_says():
-    """Oracle: running it; to a hundredth, for float32 may round otherwise elsewhere."""
-    said, found = (
-        [float(value) for value in re.findall(r"-?\d+\.\d+", text)]
-        for text in example_under("Curvature", 'corpus = ln.load_corpus("captions")')
-    )
-    assert len(said) == 4
-    assert found == pytest.approx(said, rel=1e-2)
-
-
-def test_the_sweep_example_in_the_readme_prints_what_it_says():
-    """Oracle: running it; to a hundredth, for float32 may round otherwise elsewhere."""
-    said, found = ([float(value) for value in re.findall(r"\d+\.\d+", text)] for text in example_under("Sweeps"))
-    assert len(said) == 6
-    assert found == pytest.approx(said, abs=0.011)
+    assert len(said) == len(found) == count
+    if heading == "Training":  # Post-LN, Pre-LN
+        assert min(said.pop(0), found.pop(0)) > 2.5
+    assert found == pytest.approx(said, **tolerance)
 
 
 def test_the_first_notebook_shows_the_example_of_the_readme():
@@ -261,19 +220,14 @@ def test_the_first_notebook_shows_the_example_of_the_readme():
     assert readme_example()[0].strip() in ["".join(cell["source"]) for cell in cells]
 
 
-def findings() -> list[tuple[str, str, list[str]]]:
-    """The rows of the README's table of findings: (question, measured, names in the ledger)."""
-    section = re.search(r"^## What we found$(.*?)^## ", read("README.md"), re.MULTILINE | re.DOTALL)[1]
-    rows = [line.strip("| ").split(" | ") for line in section.splitlines() if line.startswith("| ") and "`" in line]
-    return [(question, measured, re.findall(r"`([^`]+)`", keys)) for question, measured, keys in rows]
-
-
 def test_every_finding_of_the_readme_is_in_the_ledger():
     """Oracle: data/results/claims.csv; each number of a row stands in the claims that it names."""
-    ledger = stored()
-    assert len(findings()) >= 8
-    for question, measured, keys in findings():
-        known = " ".join(str(ledger.loc[key, column]) for key in keys for column in ("claim", "measured", "spread"))
+    section = re.search(r"^## What we found$(.*?)^## ", read("README.md"), re.MULTILINE | re.DOTALL)[1]
+    rows = [line.strip("| ").split(" | ") for line in section.splitlines() if line.startswith("| ") and "`" in line]
+    assert len(rows) >= 8
+    for question, measured, keys in rows:
+        claims = stored().loc[re.findall(r"`([^`]+)`", keys), ["claim", "measured", "spread"]]
+        known = " ".join(map(str, claims.to_numpy().ravel()))
         for number in re.findall(r"[-−]?\d+(?:\.\d+)?", measured):
             assert re.search(rf"(?<![\d.]){re.escape(number)}(?![\d]|\.\d)", known), f"{question}: {number}"
 

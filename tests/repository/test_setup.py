@@ -11,7 +11,7 @@ import pytest
 
 from tools import bootstrap, check, install_browser
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture
@@ -44,47 +44,43 @@ def project(tmp_path):
 PYTHON = bootstrap.Interpreter("python", (3, 11), True, True)
 
 
-def test_the_first_python_that_is_new_enough_is_taken(programs):
-    """Oracle: python3 is too old, python3.12 is not."""
-    folder = programs(python3="3 9 1 1", python3_12="3 12 1 1", python3_13="3 13 1 1")
-    assert bootstrap.find_python().program == str(folder / "python3.12")
+FOUND = {  # fakes on the PATH, PYTHON → the one that is taken
+    "the first that is new enough": (
+        {"python3": "3 9 1 1", "python3_12": "3 12 1 1", "python3_13": "3 13 1 1"}, None, "python3.12",
+    ),
+    "the first that runs": (  # shims of version managers exist and exit with 127
+        {"python3": "exit 127", "python": "echo Python 2", "python3_13": "3 13 1 1"}, None, "python3.13",
+    ),
+    "the one asked for": ({"python3": "3 13 1 1", "mine": "3 11 1 1"}, "mine", "mine"),
+}  # fmt: skip
 
 
-def test_a_python_that_does_not_run_is_passed_over(programs):
-    """Oracle: shims of version managers exist and exit with 127."""
-    folder = programs(python3="exit 127", python="echo Python 2", python3_13="3 13 1 1")
-    assert bootstrap.find_python().program == str(folder / "python3.13")
-
-
-def test_the_python_asked_for_is_the_only_one_tried(programs):
-    """Oracle: the name in PYTHON, not the newer one beside it."""
-    folder = programs(python3="3 13 1 1", mine="3 11 1 1")
-    assert bootstrap.find_python("mine").program == str(folder / "mine")
+@pytest.mark.parametrize("case", FOUND)
+def test_a_python_for_this_is_found(programs, case):
+    """Oracle: the versions of the fakes."""
+    fakes, asked, taken = FOUND[case]
+    folder = programs(**fakes)
+    assert bootstrap.find_python(asked).program == str(folder / taken)
     with pytest.raises(bootstrap.SetupError, match="PYTHON=none does not run"):
         bootstrap.find_python("none")
 
 
-def test_no_new_python_is_told_with_what_was_found(programs):
+NO_PYTHON = {  # fakes on the PATH → what the message has
+    "all too old": ({"python3": "3 9 1 1", "python": "3 8 1 1"},
+                    ["Python 3.11 or newer", "is Python 3.9", "is Python 3.8", "apt-get install", "PYTHON="]),
+    "none at all": ({}, ["none was found"]),
+    "one without venv": ({"python3": "3 12 0 1"}, ["apt-get install python3.12-venv"]),  # as Debian names it
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", NO_PYTHON)
+def test_a_machine_without_a_python_for_this_is_told_what_to_do(programs, case):
     """Oracle: the versions of the fakes, and a way out."""
-    programs(python3="3 9 1 1", python="3 8 1 1")
-    with pytest.raises(bootstrap.SetupError) as told:
+    fakes, message = NO_PYTHON[case]
+    programs(**fakes)
+    with pytest.raises(bootstrap.SetupError) as error:
         bootstrap.find_python()
-    for words in ("Python 3.11 or newer", "is Python 3.9", "is Python 3.8", "apt-get install", "PYTHON="):
-        assert words in str(told.value)
-
-
-def test_no_python_at_all_is_told(programs):
-    """Oracle: an empty PATH."""
-    programs()
-    with pytest.raises(bootstrap.SetupError, match="none was found"):
-        bootstrap.find_python()
-
-
-def test_a_python_without_venv_is_told_with_the_package_to_install(programs):
-    """Oracle: Debian's package is called python3.12-venv."""
-    programs(python3="3 12 0 1")
-    with pytest.raises(bootstrap.SetupError, match=r"apt-get install python3\.12-venv"):
-        bootstrap.find_python()
+    assert all(part in str(error.value) for part in message)
 
 
 def test_this_python_describes_itself():
@@ -94,25 +90,24 @@ def test_this_python_describes_itself():
     assert python.has_pip
 
 
-def test_a_stamp_holds_until_a_list_changes(project):
-    """Oracle: the bytes of the files; their times do not matter."""
-    venv = project / ".venv"
-    assert not bootstrap.is_installed(project, venv, "students", (3, 11))
-    bootstrap.write_stamp(project, venv, "students", (3, 11))
-    assert bootstrap.is_installed(project, venv, "students", (3, 11))
-    os.utime(project / "requirements.txt", (0, 0))
-    assert bootstrap.is_installed(project, venv, "students", (3, 11))
-    assert not bootstrap.is_installed(project, venv, "students", (3, 12))
-    assert not bootstrap.is_installed(project, venv, "dev", (3, 11))
-    (project / "requirements.txt").write_text("changed")
-    assert not bootstrap.is_installed(project, venv, "students", (3, 11))
+def test_a_stamp_holds_until_a_list_changes_or_the_folder_moves(project):
+    """Oracle: the bytes of the files, not their times; an editable install holds the absolute path."""
 
+    def installed(tools: str = "students", version: tuple = (3, 11), root: Path = project) -> bool:
+        return bootstrap.is_installed(root, root / ".venv", tools, version)
 
-def test_a_folder_that_moved_is_installed_again(project):
-    """Oracle: an editable install holds the absolute path."""
+    assert not installed()
     bootstrap.write_stamp(project, project / ".venv", "students", (3, 11))
+    assert installed()
+    os.utime(project / "requirements.txt", (0, 0))
+    assert installed()
+    assert not installed(version=(3, 12))
+    assert not installed("dev")
     moved = project.rename(project.with_name("elsewhere"))
-    assert not bootstrap.is_installed(moved, moved / ".venv", "students", (3, 11))
+    assert not installed(root=moved)
+    moved.rename(project)
+    (project / "requirements.txt").write_text("changed")
+    assert not installed()
 
 
 @pytest.mark.parametrize("failing_step", [1, 2])
@@ -150,8 +145,7 @@ def test_a_broken_environment_is_made_anew(project, programs, monkeypatch):
         commands.append(command)
         program = bootstrap.venv_python(project / ".venv")
         program.parent.mkdir(parents=True)
-        program.write_text("#!/bin/sh\necho 3 12 1 1\n")
-        program.chmod(0o755)
+        shutil.copy(folder / "python3", program)
         return True
 
     monkeypatch.setattr(bootstrap, "run", make)
@@ -162,7 +156,7 @@ def test_a_broken_environment_is_made_anew(project, programs, monkeypatch):
 
 
 def test_another_python_asked_for_makes_the_environment_anew(project, programs, monkeypatch):
-    """Oracle: .venv has 3.12, PYTHON names 3.13."""
+    """Oracle: .venv has 3.12, PYTHON names 3.13; a venv that fails is said."""
     folder = programs(python3="3 12 1 1", newer="3 13 1 1")
     program = bootstrap.venv_python(project / ".venv")
     program.parent.mkdir(parents=True)
@@ -171,21 +165,16 @@ def test_another_python_asked_for_makes_the_environment_anew(project, programs, 
     monkeypatch.setattr(bootstrap, "run", lambda command: commands.append(command) or True)
     bootstrap.make_venv(project / ".venv", "newer")
     assert commands[0][0] == str(folder / "newer")
-
-
-def test_an_environment_that_cannot_be_made_is_told(project, programs, monkeypatch):
-    """Oracle: venv fails."""
-    programs(python3="3 12 1 1")
     monkeypatch.setattr(bootstrap, "run", lambda command: False)
     with pytest.raises(bootstrap.SetupError, match="remove that folder"):
-        bootstrap.make_venv(project / ".venv")
+        bootstrap.make_venv(project / ".venv", "newer")
 
 
 def test_the_message_about_pip_names_the_usual_causes():
     """Oracle: network, missing build, disk."""
-    told = bootstrap.pip_message("students", PYTHON)
-    for words in ("requirements.txt", "HTTPS_PROXY", "No matching distribution", "3.11", "GB are free"):
-        assert words in told
+    message = bootstrap.pip_message("students", PYTHON)
+    causes = ("requirements.txt", "HTTPS_PROXY", "No matching distribution", "3.11", "GB are free")
+    assert all(cause in message for cause in causes)
 
 
 def test_an_old_python_can_read_the_bootstrap():
@@ -203,30 +192,28 @@ def test_make_says_what_to_do_where_there_is_no_python(tmp_path):
     assert "Install Python 3.11 or newer" in done.stderr
 
 
-@pytest.mark.parametrize(("user", "sudo", "prefix"), [(0, False, []), (1000, False, None)])
-def test_a_browser_is_installed_only_where_it_may_be(monkeypatch, user, sudo, prefix):
-    """Oracle: root needs nothing before apt-get; a user without sudo may not call it."""
-    monkeypatch.setattr("os.geteuid", lambda: user)
-    monkeypatch.setattr("shutil.which", lambda name: sudo or None)
-    assert install_browser.root_prefix() == prefix
-
-
-def test_no_browser_and_no_right_to_install_says_how(monkeypatch, capsys):
-    """Oracle: the exit code is 0, so that the other tests run, and the message names the package."""
+def test_a_browser_is_installed_only_where_it_may_be(monkeypatch, capsys):
+    """Oracle: root needs nothing before apt-get; a user without sudo may not call it, and is told the package. The exit
+    code is 0, so that the other tests run.
+    """
+    monkeypatch.setattr("os.geteuid", lambda: 0)
+    assert install_browser.root_prefix() == []
+    monkeypatch.setattr("os.geteuid", lambda: 1000)
+    monkeypatch.setattr("shutil.which", lambda name: None)
+    assert install_browser.root_prefix() is None
     monkeypatch.setattr(install_browser, "find_browser", lambda: None)
-    monkeypatch.setattr(install_browser, "root_prefix", lambda: None)
     assert install_browser.main() == 0
     assert "apt-get install chromium" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("failing", ["nothing", "check", "format", "pytest"])
+@pytest.mark.parametrize("failing", ["nothing", "check", "format", "basedpyright", "pytest"])
 def test_every_step_runs_and_every_failure_counts(monkeypatch, failing):
-    """Oracle: ruff check, ruff format and pytest, in this order, whichever fails."""
+    """Oracle: ruff check, ruff format, basedpyright and pytest, in this order, whichever fails."""
     steps = []
     monkeypatch.setattr(check, "run", lambda step: steps.append(step) or int(failing in step))
     assert check.main(["-q"]) == (failing != "nothing")
-    assert [step[0] for step in steps] == ["ruff", "ruff", "pytest"]
-    assert steps[-1] == ["pytest", *check.PARALLEL, "-q"]
+    assert [step[0] for step in steps] == ["ruff", "ruff", "basedpyright", "pytest"]
+    assert steps[-1] == ["pytest", *check.PARALLEL, *check.SLOWEST, "-q"]
 
 
 def test_where_there_are_several_processes_a_file_keeps_to_one(request):
@@ -235,4 +222,4 @@ def test_where_there_are_several_processes_a_file_keeps_to_one(request):
     """
     if "PYTEST_XDIST_WORKER" not in os.environ:
         pytest.skip("there is one process")
-    assert request.node.nodeid.endswith("@test_setup.py ")
+    assert request.node.nodeid.endswith("@repository/test_setup.py")

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lntutor.wording import join_pieces, join_words, split_words
+from lntutor.text.tokens import join_pieces, join_words, split_words
 
 SENTENCES = [  # sentence, its words
     ("Ein Mann, der läuft.", "Ein|Mann|,|der|läuft|."),

@@ -1,5 +1,6 @@
 """Decoding and BLEU, against exhaustive search and sacrebleu's own command."""
 
+import math
 import subprocess
 import sys
 from itertools import product
@@ -8,11 +9,12 @@ import numpy as np
 import pytest
 import torch
 
-from lntutor import translation
-from lntutor.config import ModelConfig
-from lntutor.corpus import END, MASK, PAD, START, UNKNOWN, load_corpus
-from lntutor.learner import Learner
-from lntutor.translation import beam_search, bleu, greedy, translate
+from lntutor.model.config import ModelConfig
+from lntutor.text.corpus import END, MASK, PAD, START, UNKNOWN, load_corpus
+from lntutor.text.sentence_pairs import SENTENCE_LIMIT
+from lntutor.training import decoding
+from lntutor.training.decoding import beam_search, bleu, greedy, longest, translate
+from lntutor.training.network import Learner
 
 CFG = ModelConfig("post", depth=1, width=16, heads=2, ffn=16)
 
@@ -41,7 +43,7 @@ def test_a_beam_of_one_is_greedy(seed):
 
 
 def score(learner, source, words):
-    """Log-probability a word of one translation, END included: one forward pass, no search."""
+    """Log-probability per word of one translation, END included: one forward pass, no search."""
     ids = torch.tensor([[START, *words]])
     memory = learner.embed("encoder", source[None, source != PAD])
     out = learner.model()(memory, learner.embed("decoder", ids))
@@ -53,7 +55,7 @@ def score(learner, source, words):
 @pytest.mark.parametrize("seed", range(3))
 def test_a_wide_beam_finds_the_best_of_all_translations(seed, monkeypatch):
     """Oracle: every sentence of at most two of the four words, scored one by one."""
-    monkeypatch.setattr(translation, "longest", lambda source: torch.full((len(source),), 3))
+    monkeypatch.setattr(decoding, "longest", lambda source: torch.full((len(source),), 3))
     learner, source = sharp(9, seed), sources(3, 9, seed)
     found = beam_search(learner, source, 40)
     for row, words in zip(source, found, strict=True):
@@ -81,6 +83,23 @@ def test_a_sentence_is_translated_alike_in_any_company():
     assert together == [translate(learner, corpus, [sentence])[0] for sentence in german]
 
 
+@torch.no_grad()
+def test_the_longest_translation_of_the_longest_sentence_has_positions():
+    """Oracle: Vaswani et al. 2017, section 3.5, written out for one place beyond 4096; then a decoding step there."""
+    corpus = load_corpus("captions")
+    source = torch.from_numpy(corpus.encode_sources(["." * SENTENCE_LIMIT]))
+    place = int(longest(source)[0]) - 1
+    assert place > 6000
+    learner = Learner(CFG, (len(corpus.source), len(corpus.target)), pad=PAD)
+    words = torch.full((1, place + 1), START)
+    found = learner.embed("decoder", words).x[place] - learner.weights["embedding", "decoder"][START] * CFG.width**0.5
+    angles = [place / 10_000 ** (2 * i / CFG.width) for i in range(CFG.width // 2)]
+    expected = [f(angle) for angle in angles for f in (math.sin, math.cos)]
+    np.testing.assert_allclose(found, expected, atol=1e-5)
+    log_p = decoding._next(learner, decoding._read(learner, source), words)
+    assert torch.isfinite(log_p.max())
+
+
 def test_bleu_is_what_sacrebleus_command_says(tmp_path):
     """Oracle: `python -m sacrebleu -lc -b` on files."""
     references = ["A man is climbing up a tree.", "Two women are reading a letter.", "A dog runs."]
@@ -88,8 +107,8 @@ def test_bleu_is_what_sacrebleus_command_says(tmp_path):
     (tmp_path / "ref").write_text("\n".join(references) + "\n", encoding="utf-8")
     (tmp_path / "hyp").write_text("\n".join(translations) + "\n", encoding="utf-8")
     command = [sys.executable, "-m", "sacrebleu", "ref", "-i", "hyp", "-lc", "-b", "-w", "6"]
-    said = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True).stdout
-    assert bleu(translations, references) == pytest.approx(float(said), abs=1e-5)
+    printed = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True).stdout
+    assert bleu(translations, references) == pytest.approx(float(printed), abs=1e-5)
 
 
 @pytest.mark.parametrize(("translations", "references"), [([], []), (["a"], ["a", "b"]), (["a", "b"], ["a"])])
@@ -97,9 +116,3 @@ def test_bleu_of_unequal_or_empty_lists_is_refused(translations, references):
     """Oracle: sacrebleu itself does not notice unequal lengths, and fails on none with an IndexError."""
     with pytest.raises(ValueError, match="as many translations as references"):
         bleu(translations, references)
-
-
-def test_a_beam_that_makes_no_sense_is_refused():
-    """Oracle: the sentence."""
-    with pytest.raises(ValueError, match=r"beam must be a whole number in 1\.\.64, got 0"):
-        beam_search(sharp(9, 0), sources(1, 9), 0)

@@ -8,8 +8,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lntutor.config import ModelConfig, TrainConfig
-from lntutor.optimizers import BETAS, EPS, GIAdam, groups, learning_rate, optimizer, set_rates
+from lntutor.model.config import ModelConfig, TrainConfig
+from lntutor.training.optimizers import BETAS, EPS, GIAdam, groups, learning_rate, optimizer, set_rates
 
 SCHEDULES = ("inverse_sqrt", "constant", "linear")
 
@@ -75,19 +75,13 @@ def test_a_layer_that_is_not_there_is_refused_by_name():
         groups(ModelConfig(depth=1, stack="encoder"), TrainConfig(warmup_only=("decoder",)))
 
 
-@pytest.mark.parametrize("name", ["adam", "sgd", "radam"])
-def test_one_flat_buffer_learns_as_many_tensors_do(name):
-    """Oracle: torch's own optimisers, one parameter a matrix, over ten steps on a quadratic loss."""
-    how = TrainConfig(name, lr=1e-2, warmup=4, steps=10)
+def test_one_flat_buffer_learns_as_many_tensors_do():
+    """Oracle: torch's RAdam, one parameter per tensor, on a quadratic loss; test_network has Adam and SGD."""
+    how = TrainConfig("radam", lr=1e-2, warmup=4, steps=10)
     parts = [torch.randn(3, 4, dtype=torch.float64), torch.randn(5, dtype=torch.float64)]
     flat = torch.cat([p.flatten() for p in parts])
-    ours = optimizer(how, {"warm": flat})
     leaves = [p.clone().requires_grad_() for p in parts]
-    theirs = {
-        "adam": lambda: torch.optim.Adam(leaves, betas=BETAS, eps=EPS),
-        "sgd": lambda: torch.optim.SGD(leaves, momentum=0.9),
-        "radam": lambda: torch.optim.RAdam(leaves, betas=BETAS, eps=EPS),
-    }[name]()
+    ours, theirs = optimizer(how, {"warm": flat}), torch.optim.RAdam(leaves, betas=BETAS, eps=EPS)
     for step in range(1, 11):
         flat.grad = flat.sin() * flat
         set_rates(ours, how, step)

@@ -26,11 +26,11 @@ from typing import Any
 import numpy as np
 import torch
 
-from lntutor.config import choice, several, shown, whole
+from lntutor.model.checks import as_tuple, check_choice, check_int, short_repr
 
 KINDS = ("function", "value", "text", "object")
 ROUNDS = 2  # times that each kind of input is drawn
-SYMBOLS = {  # status → symbol and words: told apart without colour
+SYMBOLS = {  # status → symbol and text, so that colour is not needed
     "not attempted": ("○", "Not attempted yet"),
     "right": ("✓", "Right"),
     "mistake": ("△", "Not yet"),
@@ -57,8 +57,23 @@ class Mistake:
 
 
 def rule(name: str, words: str, broken: Callable[[Any], bool]) -> Mistake:
-    """A mistake that is seen in the answer itself; each rule is asked only where those before it are kept."""
+    """A mistake visible in the answer itself; a rule is tried only where the answer keeps all rules before it."""
     return Mistake(name, words, seen=lambda arguments, answer, expected: broken(answer))
+
+
+def maker(draw: Callable[..., tuple]) -> Callable[..., Callable[[np.random.Generator], tuple]]:
+    """`draw(random, …)` → a function of the other arguments, which returns one of an exercise's `inputs`."""
+    return lambda *given, **named: lambda random: draw(random, *given, **named)
+
+
+def normal(random: np.random.Generator, *shape: int) -> torch.Tensor:
+    """Independent normal numbers in float32."""
+    return torch.tensor(random.standard_normal(shape), dtype=torch.float32)
+
+
+def identity(value: Any) -> Any:
+    """The value itself."""
+    return value
 
 
 @dataclass(frozen=True)
@@ -79,15 +94,15 @@ class Exercise:
     tolerance: float = 1e-4
 
     def __post_init__(self):
-        choice(f"kind of {self.name}", self.kind, KINDS)
-        several("mistakes", self.mistakes, "(Mistake('sign', 'Look at the sign.'),)")
-        if (self.kind == "function") != bool(several("inputs", self.inputs, "(draw,)")):
+        check_choice(f"kind of {self.name}", self.kind, KINDS)
+        as_tuple("mistakes", self.mistakes, "(Mistake('sign', 'Look at the sign.'),)")
+        if (self.kind == "function") != bool(as_tuple("inputs", self.inputs, "(draw,)")):
             raise ValueError(f"{self.name} has the kind {self.kind}: a function has inputs, all others have none")
 
 
 @dataclass(frozen=True)
 class Result:
-    """What a check found, in words."""
+    """What a check found."""
 
     exercise: str
     status: str
@@ -128,7 +143,7 @@ def find(exercise: str | Exercise) -> Exercise:
     known = exercises()
     if not isinstance(exercise, str) or exercise not in known:
         near = get_close_matches(str(exercise), known, 3, 0.4) or sorted(known)
-        raise ValueError(f"There is no exercise {shown(exercise)}. Did you mean {', '.join(near)}?")
+        raise ValueError(f"There is no exercise {short_repr(exercise)}. Did you mean {', '.join(near)}?")
     return known[exercise]
 
 
@@ -136,33 +151,36 @@ def find(exercise: str | Exercise) -> Exercise:
 
 
 def check(exercise: str | Exercise, answer: Any, *, seed: int | None = None) -> Result:
-    """What is to be said of an answer; see `Result`. Inputs are drawn afresh each time, unless a seed is given."""
+    """Judge an answer; see `Result`. Inputs are drawn afresh each time, unless a seed is given."""
     task = find(exercise)
-    seed = secrets.randbelow(2**32) if seed is None else whole("seed", seed, 0, 2**32 - 1)
+    seed = secrets.randbelow(2**32) if seed is None else check_int("seed", seed, 0, 2**32 - 1)
     if answer is None or answer is Ellipsis:
-        return _result(
-            task, "not attempted", f"Replace the dots with your answer, then run the cell again. {task.hint}"
-        )
+        words = "Replace the dots with your answer, then run the cell again."
+        return _result(task, "not attempted", f"{words} {task.hint}")
     judges = {"function": _check_function, "value": _check_value, "text": _check_text, "object": _check_object}
     try:
         return judges[task.kind](task, answer, seed)
-    except Exception as error:  # the edge: an answer can be anything, and a check answers in words
-        said = traceback.format_exception_only(error)[-1].strip()
-        return _result(task, "error", f"Your answer could not be read. {said}\n{task.hint}")
+    except Exception as error:  # an answer can be anything, and a check always answers
+        message = traceback.format_exception_only(error)[-1].strip()
+        return _result(task, "error", f"Your answer could not be read. {message}\n{task.hint}")
 
 
-def _result(task: Exercise, status: str, words: str, mistake: str = "", seed: int = 0) -> Result:
-    return Result(task.name, status, words, mistake, seed)
+def _result(task: Exercise, status: str, words: str, seed: int = 0) -> Result:
+    return Result(task.name, status, words, seed=seed)
+
+
+def _named(task: Exercise, mistake: Mistake, seed: int = 0) -> Result:
+    return Result(task.name, "mistake", f"{mistake.words} {task.hint}", mistake.name, seed)
 
 
 @dataclass(frozen=True)
 class Trial:
-    """One call: its arguments, what the reader's function gave and what it should give."""
+    """One call: its arguments, the result of the reader's function and the expected result."""
 
     arguments: tuple
     got: Any
     expected: Any
-    difference: str  # in words; empty where there is none
+    difference: str  # as text; empty where there is none
 
 
 def _check_function(task: Exercise, answer: Any, seed: int) -> Result:
@@ -182,14 +200,14 @@ def _check_function(task: Exercise, answer: Any, seed: int) -> Result:
     if all(trial.got is None or trial.got is Ellipsis for trial in trials):
         return _without_result(task, answer)
     if mistake := _mistake_of(task, trials):
-        return _result(task, "mistake", f"{mistake.words} {task.hint}", mistake.name, seed)
+        return _named(task, mistake, seed)
     first = next(trial for trial in trials if trial.difference)
-    words = f"Called with {_shown(task.reference, first.arguments)}.\n{first.difference}\n{task.hint}"
+    words = f"Called with {_call_text(task.reference, first.arguments)}.\n{first.difference}\n{task.hint}"
     return _result(task, "other", words, seed=seed)
 
 
 def _trials(task: Exercise, answer: Callable, seed: int) -> Iterator[Trial]:
-    """Every kind of input, drawn `ROUNDS` times; each call gets arguments of its own, which it may change."""
+    """Every kind of input, drawn `ROUNDS` times; each call gets its own copy of the arguments."""
     random = np.random.default_rng(seed)
     for make in task.inputs * ROUNDS:
         arguments = make(random)
@@ -199,14 +217,14 @@ def _trials(task: Exercise, answer: Callable, seed: int) -> Iterator[Trial]:
 
 def _copies(arguments: tuple) -> tuple:
     copy = {torch.Tensor: torch.clone, np.ndarray: np.copy, list: list, dict: dict}
-    return tuple(copy.get(type(argument), lambda same: same)(argument) for argument in arguments)
+    return tuple(copy.get(type(argument), identity)(argument) for argument in arguments)
 
 
 def _mistake_of(task: Exercise, trials: list[Trial]) -> Mistake | None:
     """The mistake that explains all trials, or else the only one that explains some kind of input.
 
-    Two slips at once are common, a forgotten mask beside a forgotten √d. The first that shows is named; the other
-    is named by the next check.
+    Two slips at once are common, such as a forgotten mask and a forgotten √d. The first that shows is named; the next
+    check names the other.
     """
     kinds = [trials[i :: len(task.inputs)] for i in range(len(task.inputs))]
     for group in [trials, *(kind for kind in kinds if any(trial.difference for trial in kind))]:
@@ -228,7 +246,7 @@ def _reproduces(mistake: Mistake, trials: list[Trial], tolerance: float) -> bool
 
 
 def _seen(mistake: Mistake, arguments: tuple, got: Any, expected: Any) -> bool:
-    """Whether a predicate recognises an answer; it is asked about numbers only."""
+    """Whether the predicate of a mistake recognises an answer; only numbers are tried."""
     return bool(mistake.seen and _array(got) is not None and mistake.seen(arguments, _array(got), _array(expected)))
 
 
@@ -239,7 +257,7 @@ def _check_value(task: Exercise, answer: Any, seed: int) -> Result:
     for mistake in task.mistakes:
         same = any(not difference(answer, wrong, task.tolerance) for wrong in mistake.wrong)
         if same or _seen(mistake, (), answer, task.reference):
-            return _result(task, "mistake", f"{mistake.words} {task.hint}", mistake.name)
+            return _named(task, mistake)
     numbers = _array(answer)
     comparable = numbers is not None and numbers.shape == np.shape(task.reference)
     words = f"{_short(answer)} is not it." if comparable else apart  # without giving the value away
@@ -257,7 +275,7 @@ def _check_text(task: Exercise, answer: Any, seed: int) -> Result:
     for mistake in task.mistakes:
         same = _plain(answer) in map(_plain, mistake.wrong)
         if same or (mistake.seen and mistake.seen((), answer, task.reference)):
-            return _result(task, "mistake", f"{mistake.words} {task.hint}", mistake.name)
+            return _named(task, mistake)
     return _result(task, "other", f"“{answer}” is not it. {task.hint}")
 
 
@@ -266,12 +284,12 @@ def _check_object(task: Exercise, answer: Any, seed: int) -> Result:
         return _result(task, "right", task.shows)
     for mistake in task.mistakes:
         if mistake.seen and mistake.seen((), answer, None):
-            return _result(task, "mistake", f"{mistake.words} {task.hint}", mistake.name)
+            return _named(task, mistake)
     return _result(task, "other", f"You handed over {_kind(answer)}, and it is not it. {task.hint}")
 
 
 def _plain(text: str) -> str:
-    """Words alone: case, spaces and punctuation do not count."""
+    """The words alone, without case, spaces and punctuation."""
     return " ".join(re.findall(r"[\w√/+-]+", text.casefold()))
 
 
@@ -279,9 +297,9 @@ def _plain(text: str) -> str:
 
 
 def difference(got: Any, expected: Any, tolerance: float) -> str:
-    """How two answers differ, in words; empty where they agree, up to a tolerance relative to the largest entry."""
+    """How two answers differ, as text; empty where they agree up to a tolerance relative to the largest entry."""
     ours, theirs = _array(expected), _array(got)
-    if theirs is None:
+    if ours is None or theirs is None:
         return f"It gave {_kind(got)}; expected is {_kind(expected)}."
     if theirs.shape != ours.shape:
         return f"It gave the shape {theirs.shape}; expected is {ours.shape}."
@@ -305,7 +323,7 @@ def _array(value: Any) -> np.ndarray | None:
         if np.iscomplexobj(value):
             return None
         return np.asarray(value, dtype=float)
-    except Exception:  # a thing of the reader's own may say no in any way it likes
+    except Exception:  # an object of the reader's own may raise anything
         return None
 
 
@@ -314,7 +332,7 @@ def _number(value: Any) -> str:
 
 
 def _kind(value: Any) -> str:
-    """What something is, for a sentence."""
+    """What kind of thing a value is, for a sentence."""
     if value is None or value is Ellipsis:
         return "nothing" if value is None else "…"
     if callable(value):
@@ -325,7 +343,7 @@ def _kind(value: Any) -> str:
     return f"an object of the type {type(value).__name__}"
 
 
-def _shown(function: Callable, arguments: tuple) -> str:
+def _call_text(function: Callable, arguments: tuple) -> str:
     """Arguments by name: small ones in full, others by shape."""
     names = list(inspect.signature(function).parameters)
     return ", ".join(f"{name} = {_short(value)}" for name, value in zip(names, arguments, strict=False))
@@ -344,26 +362,26 @@ def _short(value: Any) -> str:
 
 
 def _signature_complaint(task: Exercise, answer: Callable) -> str:
-    """A sentence where the function cannot be called as the exercise calls it."""
+    """A sentence, if the function cannot be called as the exercise calls it."""
     arguments = task.inputs[0](np.random.default_rng(0))
     try:
         inspect.signature(answer).bind(*arguments)
     except TypeError:
         called = ", ".join(list(inspect.signature(task.reference).parameters)[: len(arguments)])
         return f"It is called as {task.name}({called}), and yours takes {inspect.signature(answer)}."
-    except ValueError:  # a built-in says nothing about its arguments
+    except ValueError:  # a built-in without a signature
         pass
     return ""
 
 
 def _after_error(task: Exercise, answer: Callable, error: BaseException, seed: int) -> Result:
-    """Not attempted, where the starter says so or dots are left; else the error and the line that it came from."""
+    """Not attempted, where the starter raises or dots are left; else the error and its line."""
     if isinstance(error, NotImplementedError):
         return _result(task, "not attempted", f"Write the body of the function, then run the cell again. {task.hint}")
     if place := _placeholder(answer):
         return _unfinished(task, place)
-    said = f"{type(error).__name__}: {error}"
-    return _result(task, "error", f"{said}\n{_line_of(answer, error)}\n{task.hint}", seed=seed)
+    message = f"{type(error).__name__}: {error}"
+    return _result(task, "error", f"{message}\n{_line_of(answer, error)}\n{task.hint}", seed=seed)
 
 
 def _unfinished(task: Exercise, line: str) -> Result:
@@ -371,20 +389,20 @@ def _unfinished(task: Exercise, line: str) -> Result:
 
 
 def _without_result(task: Exercise, answer: Callable) -> Result:
-    """A finished function that returns nothing is a slip of its own; an empty one is not attempted."""
+    """A function that computes but returns nothing is a mistake; an empty one is not attempted."""
     if _has_work(answer):
         return _result(task, "other", f"Your function computes, and returns nothing: end it with return. {task.hint}")
     return _result(task, "not attempted", f"The function is still empty. {task.hint}")
 
 
 def _line_of(answer: Callable, error: BaseException) -> str:
-    """The line of the reader's own code in which an error arose."""
+    """Where in the reader's own code an error arose."""
     frames = traceback.extract_tb(error.__traceback__)
     theirs = getattr(getattr(answer, "__code__", None), "co_filename", None)
     own = [frame for frame in frames if frame.filename == theirs]
     if not own:
         return "It arose outside the lines of your function."
-    line = linecache.getline(own[-1].filename, own[-1].lineno).strip()
+    line = linecache.getline(own[-1].filename, own[-1].lineno or 0).strip()
     return f"It arose in line {own[-1].lineno} of the cell" + (f": {line}" if line else ".")
 
 
@@ -396,7 +414,7 @@ def _tree(answer: Callable) -> ast.AST | None:
 
 
 def _placeholder(answer: Callable) -> str:
-    """The first line with dots that stand for an answer; those of an index, x[..., None], do not count."""
+    """The first line with dots to replace; those of an index, x[..., None], do not count."""
     tree = _tree(answer)
     if tree is None:
         return ""
@@ -409,7 +427,7 @@ def _placeholder(answer: Callable) -> str:
 
 
 def _has_work(answer: Callable) -> bool:
-    """Whether a function computes something and never says return; a starter may end in `return None`."""
+    """Whether a function computes something and never returns; a starter may end in `return None`."""
     tree = _tree(answer)
     steps = [node for node in ast.walk(tree) if isinstance(node, ast.stmt)] if tree else []
     returns = any(isinstance(step, ast.Return) for step in steps)

@@ -9,10 +9,10 @@ from typing import Any
 
 import torch
 
-from lntutor.config import ModelConfig
-from lntutor.exercises import Exercise, Mistake, rule
-from lntutor.optimizers import BETAS, EPS
-from lntutor.training import Run
+from lntutor.lesson.exercises import Exercise, Mistake, identity, maker, rule
+from lntutor.model.config import ModelConfig
+from lntutor.training.optimizers import BETAS, EPS
+from lntutor.training.trainer import Run
 
 # Write the schedule --------------------------------------------------------------------------------------------
 
@@ -27,14 +27,11 @@ def _rate(grows=lambda t, T: t / T, falls=lambda t, T: sqrt(T / t)):
     return lambda t, T, lr: lr * (grows(t, T) if t <= T else falls(t, T))
 
 
-def _step(t, T):
-    """A maker of a step and a warm-up, from two functions of the Generator; the step may depend on the warm-up."""
-
-    def make(random) -> tuple:
-        warmup = T(random)
-        return t(random, warmup), warmup, float(random.choice([5e-4, 1e-3, 5e-3, 1e-2]))
-
-    return make
+@maker
+def _step(random, t, T):
+    """A step and a warm-up, from two functions of the Generator; the step may depend on the warm-up."""
+    warmup = T(random)
+    return t(random, warmup), warmup, float(random.choice([5e-4, 1e-3, 5e-3, 1e-2]))
 
 
 def _some(random) -> int:
@@ -42,9 +39,7 @@ def _some(random) -> int:
 
 
 LEARNING_RATE = Exercise(
-    name="learning_rate",
-    kind="function",
-    reference=_learning_rate,
+    "learning_rate", "function", _learning_rate,
     shows="Your schedule is the paper's: a straight line up to lr at step T, then 1/√t, and the two pieces meet there. "
     "At step 1 it gives lr/T, and at T = 1, the paper's “no warm-up”, it falls from the first step on.",
     hint="Hint 1 has three points that the curve goes through; Hint 2 says how the second piece meets the first.",
@@ -57,102 +52,63 @@ LEARNING_RATE = Exercise(
         _step(lambda random, T: int(random.integers(2, 90)), lambda random: 1),
     ),
     mistakes=(
-        Mistake(
-            "first step wasted",
+        Mistake("first step wasted",
             "At step 1 your rate is 0: a batch is read, a gradient is computed, and nothing moves. Steps count from 1 "
             "here; in code that counts from 0 your line would be the right one after a shift.",
-            (
-                _rate(grows=lambda t, T: (t - 1) / T),
-                lambda t, T, lr: lr * ((t - 1) / T if t - 1 < T else sqrt(T / (t - 1))),
-                lambda t, T, lr: lr * ((t - 1) / T if t - 1 < T else sqrt(T / t)),
-            ),
-        ),
-        Mistake(
-            "one step ahead",
-            "You are a step ahead of the schedule: at step T your rate is above lr. t + 1 belongs to code in which the "
-            "first step has the number 0.",
-            (
-                _rate(grows=lambda t, T: (t + 1) / T),
-                lambda t, T, lr: lr * min((t + 1) / T, sqrt(T / (t + 1))),
-                lambda t, T, lr: lr * min((t + 1) / T, 1.0) * (sqrt(T / t) if t > T else 1),
-            ),
-        ),
-        Mistake(
-            "no decay",
-            "Up to step T all is well. After it your rate stays where it is, for ever. That is a schedule too, and the "
-            "course calls it constant; the paper's falls.",
-            (_rate(falls=lambda t, T: 1.0),),
-        ),
-        Mistake(
-            "jumps after T",
+            (_rate(grows=lambda t, T: (t - 1) / T),
+             lambda t, T, lr: lr * ((t - 1) / T if t - 1 < T else sqrt(T / (t - 1))),
+             lambda t, T, lr: lr * ((t - 1) / T if t - 1 < T else sqrt(T / t)))),
+        Mistake("one step ahead",
+            "You are a step ahead of the schedule: at step T your rate is above lr. t + 1 belongs to code in which "
+            "the first step has the number 0.",
+            (_rate(grows=lambda t, T: (t + 1) / T),
+             lambda t, T, lr: lr * min((t + 1) / T, sqrt(T / (t + 1))),
+             lambda t, T, lr: lr * min((t + 1) / T, 1.0) * (sqrt(T / t) if t > T else 1))),
+        Mistake("no decay",
+            "Up to step T all is well. After it your rate stays where it is, for ever. That is a schedule too, and "
+            "the course calls it constant; the paper's falls.",
+            (_rate(falls=lambda t, T: 1.0),)),
+        Mistake("jumps after T",
             "Your rate climbs to lr and then drops to about lr/√T at once: with T = 100, to a tenth. Which factor "
             "makes the second piece start where the first one ends?",
-            (
-                _rate(falls=lambda t, T: 1 / sqrt(t)),
-                lambda t, T, lr: lr * (t / T if t < T else 1 / sqrt(t)),
-            ),
-        ),
-        Mistake(
-            "the clock starts anew",
+            (_rate(falls=lambda t, T: 1 / sqrt(t)), lambda t, T, lr: lr * (t / T if t < T else 1 / sqrt(t)))),
+        Mistake("the clock starts anew",
             "You count the steps after the warm-up from its end. Four steps later your rate has halved; the paper's "
             "halves when the whole run is four times as long as the warm-up.",
-            (
-                _rate(falls=lambda t, T: 1 / sqrt(t - T)),
-                _rate(falls=lambda t, T: 1 / sqrt(t - T + 1)),
-                _rate(falls=lambda t, T: min(1.0, sqrt(T / (t - T)))),
-                _rate(falls=lambda t, T: sqrt(T / (t - T))),
-            ),
-        ),
-        Mistake(
-            "no warm-up",
-            "Yours falls from the first step on, and is highest there. Warm-up is the other way round: what should the "
-            "rate do before step T?",
-            (
-                lambda t, T, lr: lr / sqrt(t),
-                lambda t, T, lr: lr * sqrt(T / t),
-                _rate(grows=lambda t, T: 1.0),
-            ),
-        ),
-        Mistake(
-            "decays from the start",
-            "You multiply warm-up and decay at every step, so the rate never gets to lr. Before step T only the one is "
-            "at work, after it only the other.",
-            (
-                lambda t, T, lr: lr * min(1.0, t / T) / sqrt(t),
-                lambda t, T, lr: lr * t / T * sqrt(T / t),
-                lambda t, T, lr: lr * t / T / sqrt(t),
-            ),
-        ),
-        Mistake(
-            "without the root",
+            (_rate(falls=lambda t, T: 1 / sqrt(t - T)),
+             _rate(falls=lambda t, T: 1 / sqrt(t - T + 1)),
+             _rate(falls=lambda t, T: min(1.0, sqrt(T / (t - T)))),
+             _rate(falls=lambda t, T: sqrt(T / (t - T))))),
+        Mistake("no warm-up",
+            "Yours falls from the first step on, and is highest there. Warm-up is the other way round: what should "
+            "the rate do before step T?",
+            (lambda t, T, lr: lr / sqrt(t), lambda t, T, lr: lr * sqrt(T / t), _rate(grows=lambda t, T: 1.0))),
+        Mistake("decays from the start",
+            "You multiply warm-up and decay at every step, so the rate never gets to lr. Before step T only the one "
+            "is at work, after it only the other.",
+            (lambda t, T, lr: lr * min(1.0, t / T) / sqrt(t),
+             lambda t, T, lr: lr * t / T * sqrt(T / t),
+             lambda t, T, lr: lr * t / T / sqrt(t))),
+        Mistake("without the root",
             "Yours falls as 1/t. The paper's falls more slowly: at four times T it has halved, and yours is a quarter.",
-            (_rate(falls=lambda t, T: T / t),),
-        ),
-        Mistake(
-            "a straight line down",
-            "You come down as straight as you went up, and are at zero after 2T steps. BERT's schedule comes down in a "
-            "line, to the end of the run; here the rate never gets to zero.",
-            (_rate(falls=lambda t, T: 2 - t / T), _rate(falls=lambda t, T: max(0.0, 2 - t / T))),
-        ),
-        Mistake(
-            "grows after T",
+            (_rate(falls=lambda t, T: T / t),)),
+        Mistake("a straight line down",
+            "You come down as straight as you went up, and are at zero after 2T steps. BERT's schedule comes down in "
+            "a line, to the end of the run; here the rate never gets to zero.",
+            (_rate(falls=lambda t, T: 2 - t / T), _rate(falls=lambda t, T: max(0.0, 2 - t / T)))),
+        Mistake("grows after T",
             "After step T your rate goes on growing. Look at which of t and T stands above the line.",
-            (_rate(falls=lambda t, T: sqrt(t / T)), lambda t, T, lr: lr * t / T),
-        ),
-        Mistake(
-            "the larger of the two",
+            (_rate(falls=lambda t, T: sqrt(t / T)), lambda t, T, lr: lr * t / T)),
+        Mistake("the larger of the two",
             "The line and the root cross at step T, and you follow the upper one: your rate is lowest where it should "
             "be highest.",
-            (lambda t, T, lr: lr * max(t / T, sqrt(T / t)),),
-        ),
-        Mistake(
-            "peak left out",
+            (lambda t, T, lr: lr * max(t / T, sqrt(T / t)),)),
+        Mistake("peak left out",
             "The shape is right, and its peak is 1. The highest rate is lr.",
-            (lambda t, T, lr: _learning_rate(t, T, 1.0),),
-        ),
+            (lambda t, T, lr: _learning_rate(t, T, 1.0),)),
     ),
     tolerance=1e-9,
-)
+)  # fmt: skip
 
 
 # A step of Adam ------------------------------------------------------------------------------------------------
@@ -173,14 +129,9 @@ def _average(old, new, beta):
 
 
 def _slip(
-    betas=BETAS,
-    average=_average,
-    corrects=(True, True),
-    below=lambda v: v.sqrt() + EPS,
-    above=lambda m, g: m,
-    count=lambda t: t,
-    sign=-1,
-):
+    betas=BETAS, average=_average, corrects=(True, True), below=lambda v: v.sqrt() + EPS, above=lambda m, g: m,
+    count=identity, sign=-1,
+):  # fmt: skip
     """Kingma & Ba 2015, algorithm 1, with one thing changed."""
 
     def step(g, m, v, t, lr):
@@ -191,18 +142,15 @@ def _slip(
     return step
 
 
-def _gradients(t: int, scale: float = 1.0):
-    """A maker of step t after t − 1 others; coordinates have sizes from a thousandth to a thousand times `scale`."""
-
-    def make(random) -> tuple:
-        sizes = scale * torch.tensor([1e-3, 1.0, 1e3], dtype=torch.float64)
-        before = sizes * torch.tensor(random.standard_normal((t - 1, 3)))
-        ago = torch.arange(t - 2, -1, -1, dtype=torch.float64)[:, None]
-        m, v = (((1 - b) * b**ago * x).sum(0) for b, x in zip(BETAS, (before, before**2), strict=True))
-        g = sizes * torch.tensor(random.uniform(0.5, 2, 3) * random.choice([-1, 1], 3))
-        return g, m, v, t, float(random.choice([1e-3, 1e-2]))
-
-    return make
+@maker
+def _gradients(random, t: int, scale: float = 1.0):
+    """Step t after t − 1 others; coordinates have sizes from a thousandth to a thousand times `scale`."""
+    sizes = scale * torch.tensor([1e-3, 1.0, 1e3], dtype=torch.float64)
+    before = sizes * torch.tensor(random.standard_normal((t - 1, 3)))
+    ago = torch.arange(t - 2, -1, -1, dtype=torch.float64)[:, None]
+    m, v = (((1 - b) * b**ago * x).sum(0) for b, x in zip(BETAS, (before, before**2), strict=True))
+    g = sizes * torch.tensor(random.uniform(0.5, 2, 3) * random.choice([-1, 1], 3))
+    return g, m, v, t, float(random.choice([1e-3, 1e-2]))
 
 
 def _absent(random) -> tuple:
@@ -213,85 +161,59 @@ def _absent(random) -> tuple:
 
 
 ADAM_STEP = Exercise(
-    name="adam_step",
-    kind="function",
-    reference=_adam_step,
+    "adam_step", "function", _adam_step,
     shows="Your step equals that of torch's Adam. Its first step is −lr or +lr in each coordinate that has a gradient, "
     "be it a thousandth or a thousand: the size of a gradient is not the size of a step.",
     hint="Hint 1 has the five lines in order; Hint 2 works the first step out by hand.",
     inputs=(_gradients(1), _absent, _gradients(1, 1e-8), _gradients(2), _gradients(7), _gradients(300)),
     mistakes=(
-        Mistake(
-            "no bias correction",
+        Mistake("no bias correction",
             "m and v start at 0 and are too small at first: at step 1, m is a tenth of the gradient and √v a seventh. "
             "If the gradient stays the same, your first step is 0.7·lr and your tenth 1.5·lr. Adam's are all lr.",
-            (_slip(corrects=(False, False)),),
-        ),
-        Mistake(
-            "v not corrected",
+            (_slip(corrects=(False, False)),)),
+        Mistake("v not corrected",
             "You corrected m and left v as it is: at step 1, √v is a seventh of the gradient, so your first step is "
             "seven times lr. That is a bad start without a bad gradient.",
-            (_slip(corrects=(True, False)),),
-        ),
-        Mistake(
-            "m not corrected",
-            "You corrected v and left m as it is, a tenth of the gradient at step 1: your first step is a tenth of lr. "
-            "A little warm-up of its own, and not Adam's.",
-            (_slip(corrects=(False, True)),),
-        ),
-        Mistake(
-            "forgets the root",
+            (_slip(corrects=(True, False)),)),
+        Mistake("m not corrected",
+            "You corrected v and left m as it is, a tenth of the gradient at step 1: your first step is a tenth of "
+            "lr. A little warm-up of its own, and not Adam's.",
+            (_slip(corrects=(False, True)),)),
+        Mistake("forgets the root",
             "You divided by v, which has the unit of a squared gradient. A coordinate with a gradient of a thousandth "
             "would step a thousand times lr.",
-            (_slip(below=lambda v: v + EPS),),
-        ),
-        Mistake(
-            "ε inside the root",
-            "You added ε before taking the root, where it weighs √ε = 0.0001. Gradients below that are common for rare "
-            "words, and their steps would nearly vanish. In Adam ε is added to the root.",
-            (_slip(below=lambda v: (v + EPS).sqrt()),),
-        ),
-        Mistake(
-            "ε left out",
+            (_slip(below=lambda v: v + EPS),)),
+        Mistake("ε inside the root",
+            "You added ε before taking the root, where it weighs √ε = 0.0001. Gradients below that are common for "
+            "rare words, and their steps would nearly vanish. In Adam ε is added to the root.",
+            (_slip(below=lambda v: (v + EPS).sqrt()),)),
+        Mistake("ε left out",
             "A word that no batch has had yet has m = v = 0, and you divide 0 by 0. Adam adds a tiny number below.",
-            (_slip(below=lambda v: v.sqrt()),),
-        ),
-        Mistake(
-            "β₁ and β₂ exchanged",
+            (_slip(below=lambda v: v.sqrt()),)),
+        Mistake("β₁ and β₂ exchanged",
             "Your m has the long memory and your v the short one. The mean of gradients forgets within 10 steps, 0.9; "
             "that of their squares within 50, 0.98.",
-            (_slip(betas=BETAS[::-1]), _slip(betas=(BETAS[1],) * 2), _slip(betas=(BETAS[0],) * 2)),
-        ),
-        Mistake(
-            "new and old exchanged",
+            (_slip(betas=BETAS[::-1]), _slip(betas=(BETAS[1],) * 2), _slip(betas=(BETAS[0],) * 2))),
+        Mistake("new and old exchanged",
             "Your averages keep a tenth of what was and take nine tenths of the new gradient. A running mean is slow: "
             "β is the share that is kept.",
-            (_slip(average=lambda old, new, beta: (1 - beta) * old + beta * new),),
-        ),
-        Mistake(
-            "the other way",
+            (_slip(average=lambda old, new, beta: (1 - beta) * old + beta * new),)),
+        Mistake("the other way",
             "You climb. The gradient points to where the loss grows, and what is added to the weights goes against it.",
-            (_slip(sign=1),),
-        ),
-        Mistake(
-            "no momentum",
-            "Above the line you have this step's gradient. Adam has there the corrected mean of the last ones; at step "
-            "1 the two are the same, and you see it from step 2 on.",
-            (_slip(above=lambda m, g: g),),
-        ),
-        Mistake(
-            "averages not updated",
+            (_slip(sign=1),)),
+        Mistake("no momentum",
+            "Above the line you have this step's gradient. Adam has there the corrected mean of the last ones; at "
+            "step 1 the two are the same, and you see it from step 2 on.",
+            (_slip(above=lambda m, g: g),)),
+        Mistake("averages not updated",
             "You used m and v as they came. They know the steps before this one; take the new gradient in first.",
-            (_slip(average=lambda old, new, beta: old),),
-        ),
-        Mistake(
-            "counts from 0",
+            (_slip(average=lambda old, new, beta: old),)),
+        Mistake("counts from 0",
             "At step 1 you divide by 1 − β⁰ = 0. One gradient has entered by then, so the power is 1.",
-            (_slip(count=lambda t: t - 1),),
-        ),
+            (_slip(count=lambda t: t - 1),)),
     ),
     tolerance=1e-9,
-)
+)  # fmt: skip
 
 
 # BLEU's precision ----------------------------------------------------------------------------------------------
@@ -323,24 +245,19 @@ def _counted(matches=_clipped, of=lambda candidate, reference, n: len(_grams(can
     return precision
 
 
-def _sentences(n: int):
-    """A maker of two sentences with words in common, in which words and n-grams come more than once."""
-
-    def make(random) -> tuple:
-        words = ["a", "man", "sits", "on", "the", "bench", "in", "park"]
-        reference = [*words[:4], "the", "bench", *random.choice(words, 5).tolist(), "in", "the", "park"]
-        start = int(random.integers(0, 4))
-        piece = reference[start : start + n + 1]
-        candidate = [*piece, *piece, *random.choice(words, 4).tolist(), *piece, *reference[-n:]]
-        return candidate, reference, n
-
-    return make
+@maker
+def _sentences(random, n: int):
+    """Two sentences with words in common, in which words and n-grams come more than once."""
+    words = ["a", "man", "sits", "on", "the", "bench", "in", "park"]
+    reference = [*words[:4], "the", "bench", *random.choice(words, 5).tolist(), "in", "the", "park"]
+    start = int(random.integers(0, 4))
+    piece = reference[start : start + n + 1]
+    candidate = [*piece, *piece, *random.choice(words, 4).tolist(), *piece, *reference[-n:]]
+    return candidate, reference, n
 
 
 MODIFIED_PRECISION = Exercise(
-    name="modified_precision",
-    kind="function",
-    reference=_modified_precision,
+    "modified_precision", "function", _modified_precision,
     shows="Your precision equals sacrebleu's. BLEU is the geometric mean of four of them, n = 1 to 4, times a penalty "
     "for being short. Without the clipping, “the the the” would have a precision of 1 at n = 1.",
     hint="Hint 1 counts a small example by hand; Hint 2 names a class that counts, and an operator that clips.",
@@ -352,64 +269,38 @@ MODIFIED_PRECISION = Exercise(
         _sentences(3),
     ),
     mistakes=(
-        Mistake(
-            "no clipping",
+        Mistake("no clipping",
             "“the the the the the the the” gets 7 of 7 from you, against a reference that has two. A word of the "
             "reference can be matched once; how often can “the” count?",
-            (_counted(matches=lambda c, r: sum(gram in r for gram in c)),),
-        ),
-        Mistake(
-            "sets",
+            (_counted(matches=lambda c, r: sum(gram in r for gram in c)),)),
+        Mistake("sets",
             "You look at which n-grams there are and not at how often. Seven times “the” is seven words that somebody "
             "has to read, and the reference asks for two of them.",
-            (
-                _counted(
-                    matches=lambda c, r: len(set(c) & set(r)), of=lambda c, r, n: len(set(_grams(c, n)))
-                ),
-            ),
-        ),
-        Mistake(
-            "clipped at one",
+            (_counted(matches=lambda c, r: len(set(c) & set(r)), of=lambda c, r, n: len(set(_grams(c, n)))),)),
+        Mistake("clipped at one",
             "Each n-gram counts once for you, however often the reference has it. Two “the” in the reference are two "
             "that can be matched.",
-            (_counted(matches=lambda c, r: len(set(c) & set(r))),),
-        ),
-        Mistake(
-            "recall",
+            (_counted(matches=lambda c, r: len(set(c) & set(r))),)),
+        Mistake("recall",
             "You divided by what the reference has: the share of it that was found, recall. Precision asks of the "
             "candidate what share of it is right; the brevity penalty makes up for what that misses.",
-            (_counted(of=lambda c, r, n: len(_grams(r, n))), _counted(of=lambda c, r, n: len(r))),
-        ),
-        Mistake(
-            "divides by words",
+            (_counted(of=lambda c, r, n: len(_grams(r, n))), _counted(of=lambda c, r, n: len(r)))),
+        Mistake("divides by words",
             "You divided by the number of words. A sentence of 6 words has 5 pairs: count what you compare.",
-            (_counted(of=lambda c, r, n: len(c)),),
-        ),
-        Mistake(
-            "n ignored",
+            (_counted(of=lambda c, r, n: len(c)),)),
+        Mistake("n ignored",
             "You compare single words, whatever n is. Pairs and triples are how BLEU sees the order of words.",
-            (lambda c, r, n: _counted()(c, r, 1),),
-        ),
-        Mistake(
-            "last one left out",
+            (lambda c, r, n: _counted()(c, r, 1),)),
+        Mistake("last one left out",
             "Your window stops too early: the n-gram that ends in the last word is missing. How many windows of n fit "
             "into a sentence of m words?",
-            (
-                _counted(
-                    grams=lambda words, n: _grams(words[:-1], n), of=lambda c, r, n: len(_grams(c[:-1], n))
-                ),
-            ),
-        ),
-        Mistake(
-            "order ignored",
+            (_counted(grams=lambda words, n: _grams(words[:-1], n), of=lambda c, r, n: len(_grams(c[:-1], n))),)),
+        Mistake("order ignored",
             "For you “man a” matches “a man”. The order inside an n-gram counts.",
-            (_counted(grams=lambda words, n: [tuple(sorted(gram)) for gram in _grams(words, n)]),),
-        ),
-        Mistake(
-            "per cent",
+            (_counted(grams=lambda words, n: [tuple(sorted(gram)) for gram in _grams(words, n)]),)),
+        Mistake("per cent",
             "That is a percentage. BLEU is told in per cent at the end; here a share between 0 and 1 is asked for.",
-            (lambda c, r, n: 100 * _counted()(c, r, n),),
-        ),
+            (lambda c, r, n: 100 * _counted()(c, r, n),)),
     ),
 )  # fmt: skip
 
@@ -450,59 +341,39 @@ def _k(least: int, most: int):
     return lambda random: (int(random.integers(least, most + 1)),)
 
 
-def _same(k):
-    return k
-
-
 TIMES_FARTHER = Exercise(
-    name="times_farther",
-    kind="function",
-    reference=_times_farther,
+    "times_farther", "function", _times_farther,
     shows="Your two numbers are what torch's SGD and Adam do in 2000 steps. Under SGD a rare word learns k times more "
     "slowly, under Adam √k times. Most words are rare: this is one reason why SGD falls behind on text, "
     "with warm-up or without (Kunstner et al. 2024).",
     hint="Hint 1 takes k steps of SGD; Hint 2 has the means that m and v settle at.",
     inputs=(_k(4, 4), _k(2, 3), _k(5, 8), _k(9, 12)),
     mistakes=(
-        Mistake(
-            "Adam moves all alike",
+        Mistake("Adam moves all alike",
             "Adam's step is lr for a gradient that is the same in every batch. The rare word's is 1 once and then 0 "
             "for a while: m settles near 1/k. Where does √v settle?",
-            (_pair(_same, lambda k: 1),),
-        ),
-        Mistake(
-            "v left out",
+            (_pair(identity, lambda k: 1),)),
+        Mistake("v left out",
             "You have k for Adam, too, as if m alone decided. v is the mean of squares: 1 in every k-th batch makes "
             "it 1/k, and its root stands below the line.",
-            (_pair(_same, _same),),
-        ),
-        Mistake(
-            "rare ahead under Adam",
+            (_pair(identity, identity),)),
+        Mistake("rare ahead under Adam",
             "Under Adam you let the rare word move farther. Small m above the line, small √v below it: which of the "
             "two is the smaller?",
-            (_pair(_same, lambda k: 1 / k), _pair(_same, lambda k: k**-0.5)),
-        ),
-        Mistake(
-            "upside down",
+            (_pair(identity, lambda k: 1 / k), _pair(identity, lambda k: k**-0.5))),
+        Mistake("upside down",
             "Below 1 it says that the rare word moves farther. How many times as far has the common one come?",
-            (_pair(lambda k: 1 / k, lambda k: k**-0.5),),
-        ),
-        Mistake(
-            "exchanged",
+            (_pair(lambda k: 1 / k, lambda k: k**-0.5),)),
+        Mistake("exchanged",
             "These are the two numbers, in the other order: SGD first, then Adam.",
-            (_pair(sqrt, _same),),
-        ),
-        Mistake(
-            "SGD moves all alike",
+            (_pair(sqrt, identity),)),
+        Mistake("SGD moves all alike",
             "When a word is not in a batch its gradient is 0, and SGD leaves it where it is. In k batches the common "
             "word makes k steps; how many does the other make?",
-            (_pair(lambda k: 1, lambda k: 1), _pair(lambda k: 1, sqrt), _pair(lambda k: 1, _same)),
-        ),
-        Mistake(
-            "a root under SGD",
+            (_pair(lambda k: 1, lambda k: 1), _pair(lambda k: 1, sqrt), _pair(lambda k: 1, identity))),
+        Mistake("a root under SGD",
             "SGD adds gradients up and takes no root. In k batches the common word makes k steps, the other one.",
-            (_pair(sqrt, sqrt), _pair(sqrt, lambda k: 1)),
-        ),
+            (_pair(sqrt, sqrt), _pair(sqrt, lambda k: 1))),
     ),
     tolerance=0.01,  # of k: Adam's memory of 50 steps is not endless
 )  # fmt: skip
@@ -515,7 +386,7 @@ PEAK, STEPS, LONGEST, TARGET = 1e-2, 300, 200, 1.6  # rate, steps of the run, of
 
 
 def _rescued(run: Any) -> bool:
-    return isinstance(run, Run) and not any(mistake.seen((), run, None) for mistake in RESCUE.mistakes)
+    return isinstance(run, Run) and not any(mistake.seen and mistake.seen((), run, None) for mistake in RESCUE.mistakes)
 
 
 def _failed(run: Run) -> bool:
@@ -527,88 +398,60 @@ def _falls(run: Run) -> bool:
 
 
 RESCUE = Exercise(
-    name="rescue",
-    kind="object",
-    reference=_rescued,
+    "rescue", "object", _rescued,
     shows=f"Post-LN trains with Adam at {PEAK:g} and holds that rate to the end; only the way there was gentler. From "
     "the same weights, with the same rate at once, it had not got below 2.4 when we tried.",
     hint="Hint 1 says which steps do the harm; Hint 2 names the setting that is left to you.",
     mistakes=(
-        rule(
-            "not a run",
+        rule("not a run",
             "The check looks at a run: hand over what training returned, one Run.",
-            lambda run: not isinstance(run, Run),
-        ),
-        rule(
-            "another placement",
+            lambda run: not isinstance(run, Run)),
+        rule("another placement",
             "You moved the norm. That is the paper's own way out and a good one; here Post-LN is to stay.",
-            lambda run: run.model.placement.key != "post",
-        ),
-        rule(
-            "another model",
-            "It is another model, and a shallower one may train where this one does not. Keep two layers a side, width "
-            "64, 4 heads and an FFN of 256.",
-            lambda run: run.model != POST,
-        ),
-        rule(
-            "another optimiser",
+            lambda run: run.model.placement.key != "post"),
+        rule("another model",
+            "It is another model, and a shallower one may train where this one does not. Keep two layers per side, "
+            "width 64, 4 heads and an FFN of 256.",
+            lambda run: run.model != POST),
+        rule("another optimiser",
             "You changed the optimiser. RAdam and GI-Adam hold their own first steps back, which is a warm-up under "
             "another name, and SGD is another story. Stay with Adam, and do it by hand.",
-            lambda run: run.how.optimizer != "adam",
-        ),
-        rule(
-            "a lower rate",
+            lambda run: run.how.optimizer != "adam"),
+        rule("a lower rate",
             f"A lower rate rescues Post-LN as well, and is often what one should do. It is not what is asked here: the "
             f"rate is to get to {PEAK:g}. Must it be there from the first step on?",
-            lambda run: run.how.lr < PEAK,
-        ),
-        rule(
-            "the rate falls away",
-            "Your rate comes down again before the end, and a lower rate is a rescue of its own. To see what the start "
-            "does, keep the rate constant once it is there.",
-            _falls,
-        ),
-        rule(
-            "diverged",
+            lambda run: run.how.lr < PEAK),
+        rule("the rate falls away",
+            "Your rate comes down again before the end, and a lower rate is a rescue of its own. To see what the "
+            "start does, keep the rate constant once it is there.",
+            _falls),
+        rule("diverged",
             f"The loss is no longer a number. A rate far above {PEAK:g} is more than the start alone can mend.",
-            lambda run: run.status == "diverged",
-        ),
-        rule(
-            "clipped in place of warmed up",
+            lambda run: run.status == "diverged"),
+        rule("clipped in place of warmed up",
             "You cut long gradients. Adam divides by the gradient's own size, so their length hardly matters to it; "
             "the rate, which multiplies every step, does.",
-            lambda run: run.how.clip > 0 and run.how.warmup == 0 and _failed(run),
-        ),
-        rule(
-            "full rate from the first step",
+            lambda run: run.how.clip > 0 and run.how.warmup == 0 and _failed(run)),
+        rule("full rate from the first step",
             "Your first step already has the full rate. Adam's first step is of size lr in every coordinate, and its "
             "direction rests on one batch. What could be done about the first steps alone?",
-            lambda run: run.how.warmup <= 1 and _failed(run),
-        ),
-        rule(
-            "gets there too late",
+            lambda run: run.how.warmup <= 1 and _failed(run)),
+        rule("gets there too late",
             f"The rate is still growing after step {LONGEST}. A run that is on its way up to the end has had a lower "
             f"rate: be at the top by step {LONGEST}.",
-            lambda run: run.how.warmup > LONGEST,
-        ),
-        rule(
-            "ended too soon",
+            lambda run: run.how.warmup > LONGEST),
+        rule("ended too soon",
             f"The run has fewer than {STEPS} steps. Let it go on to the end before you judge it.",
-            lambda run: len(run.table) < STEPS,
-        ),
-        rule(
-            "too short a warm-up",
+            lambda run: len(run.table) < STEPS),
+        rule("too short a warm-up",
             f"There is a warm-up, and the loss is not below {TARGET:g} yet. The first steps were still too bold: how "
             "long do you have to be patient?",
-            lambda run: run.how.warmup < 100 and _failed(run),
-        ),
-        rule(
-            "learns too slowly",
+            lambda run: run.how.warmup < 100 and _failed(run)),
+        rule("learns too slowly",
             f"The rate does what it should, and the loss is not below {TARGET:g}. Something else slows it down: fewer "
             "than 32 sentences a step, or much dropout.",
-            _failed,
-        ),
+            _failed),
     ),
-)
+)  # fmt: skip
 
 EXERCISES = (LEARNING_RATE, ADAM_STEP, MODIFIED_PRECISION, RESCUE, TIMES_FARTHER)

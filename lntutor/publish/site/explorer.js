@@ -160,7 +160,7 @@ function layerFinding(found) {
   const [low, high] = spans.size === 1 ? [...spans][0].split(" ").map(Number) : [bottom, top]
   const isAlone = (c) => c.at[0] === c.at.at(-1)
   const pairs = first.filter((c) => !isAlone(c)).map((c) => [label(c.placement), c.mean.at(-1) / c.mean[0]])
-  if (pairs.length > 3 || spans.size > 1) {
+  if (!pairs.length || pairs.length > 3 || spans.size > 1) {
     const alone = first.filter(isAlone).map((c) => `${label(c.placement)} has one layer above round-off`)
     const told = [...(pairs.length ? [listed(pairs, times)] : []), ...alone].join("; ")
     return [`${capital(where)}, highest layer over lowest: ${told}`, ends]

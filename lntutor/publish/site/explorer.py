@@ -7,51 +7,50 @@ import gzip
 import json
 from pathlib import Path
 
+from markupsafe import Markup
 from plotly.utils import PlotlyJSONEncoder
 
 from lntutor.figures.style import (
-    LECTURE,
+    LECTURE_SIZES,
     LECTURE_TEMPLATE,
-    NORMAL,
+    NORMAL_SIZES,
     TEMPLATE,
     darker,
     placement_label,
     placement_style,
 )
-from lntutor.measure import PARAMETERS
-from lntutor.site import grid
+from lntutor.measure.gradients import PARAMETERS
+from lntutor.page.document import render
+from lntutor.publish.site import grid
 
 HERE = Path(__file__).resolve().parent
 
 
 def page(links: str = "", **part) -> str:
-    """The page over the whole grid, or over a `part` of it: placements, widths, depths."""
+    """The page over the whole grid, or over a part of it given by placements, widths and depths."""
     about, numbers = grid.packed(**part)
     about |= {
         "parameters": list(PARAMETERS),
         "labels": {key: placement_label(key) for key in about["placements"]},
         "styles": {key: _style(key) for key in about["placements"]},
         "templates": [TEMPLATE.to_plotly_json(), LECTURE_TEMPLATE.to_plotly_json()],
-        "sizes": [vars(NORMAL), vars(LECTURE)],
+        "sizes": [vars(NORMAL_SIZES), vars(LECTURE_SIZES)],
     }
     library = (HERE / "vendor" / "plotly-basic.min.js.gz").read_bytes()
-    parts = {
-        "LINKS": links,
-        "SEEDS": str(about["seeds"]),
-        "GRID": in_words(about),
-        "ABOUT": json.dumps(about, cls=PlotlyJSONEncoder, separators=(",", ":")).replace("</", "<\\/"),
-        "NUMBERS": _text(gzip.compress(numbers, 9, mtime=0)),
-        "LIBRARY": _text(library),
-        "SCRIPT": (HERE / "explorer.js").read_text(encoding="utf-8"),
-    }
-    html = (HERE / "explorer.html").read_text(encoding="utf-8")
-    for name, part in parts.items():
-        html = html.replace(f"<!--{name}-->", part)
-    return html
+    return render(
+        HERE / "explorer.html.j2",
+        links=Markup(links),
+        seeds=about["seeds"],
+        grid=describe(about),
+        about=Markup(json.dumps(about, cls=PlotlyJSONEncoder, separators=(",", ":")).replace("</", "<\\/")),
+        numbers=_text(gzip.compress(numbers, 9, mtime=0)),
+        library=_text(library),
+        script=Markup((HERE / "explorer.js").read_text(encoding="utf-8")),
+    )
 
 
-def in_words(about: dict) -> str:
-    """What the grid has, in a sentence."""
+def describe(about: dict) -> str:
+    """What the grid contains, in one sentence."""
     depths, widths = (", ".join(map(str, about[name])) for name in ("depths", "widths"))
     return (
         f"It has the depths {depths}, the widths {widths} and {len(about['placements'])} placements, "

@@ -6,28 +6,37 @@ for (const place of document.querySelectorAll(".math")) {
   if (display) place.tabIndex = 0 // a long formula scrolls
 }
 
-const CONFIG = {
-  responsive: true,
-  displaylogo: false,
-  showTips: false,
-  modeBarButtonsToRemove: ["lasso2d", "select2d"],
-}
+const CONFIG = { displaylogo: false, showTips: false, modeBarButtonsToRemove: ["lasso2d", "select2d"] }
 
-function draw(figure) {
-  const picture = JSON.parse(figure.querySelector("script").textContent)
+async function draw(figure) {
+  const picture = figure.querySelector("script").textContent
   const plot = document.createElement("div")
-  for (const trace of picture.data) if (trace.uid) trace.uid = trace.uid.replaceAll("/", "_2f")
   figure.querySelector("p").hidden = true
   figure.append(plot)
-  const wide = picture.layout.meta?.["drawn for"] // pixels across, which the words of a drawing need
-  if (wide) plot.style.minWidth = `${wide}px`
   figure.dataset.drawn = true
   figure.removeAttribute("role") // an image has no buttons in it; its name stays
-  Plotly.newPlot(plot, picture.data, { ...picture.layout, height: picture.height }, CONFIG).then(() => {
+  const least = JSON.parse(picture).layout.meta?.["drawn for"] ?? 0 // pixels across that the labels of a drawing need
+  plot.style.minWidth = `${least}px`
+  const paint = (more) => {
+    const { data, layout } = fitted(picture, Math.max(figure.clientWidth || 700, least), more) // fit.js stands before this file
+    plot.style.height = `${layout.height}px`
+    return Plotly.react(plot, data, layout, CONFIG)
+  }
+  const redraw = async () => {
+    await paint(0)
+    const more = lacking(plot)
+    if (more) await paint(more)
     for (const part of plot.querySelectorAll(".main-svg, .modebar-container")) part.setAttribute("aria-hidden", "true")
     for (const button of plot.querySelectorAll(".modebar-btn")) button.tabIndex = -1
     if (figure.scrollWidth > figure.clientWidth) figure.tabIndex = 0 // on a narrow screen it scrolls
-  })
+  }
+  let width = figure.clientWidth
+  await redraw()
+  new ResizeObserver(() => {
+    if (!figure.clientWidth || figure.clientWidth === width) return
+    width = figure.clientWidth
+    redraw()
+  }).observe(figure)
 }
 
 const waiting = new Set(document.querySelectorAll("figure.lntutor-static"))

@@ -1,7 +1,7 @@
-"""Notebooks and guides as web pages: prose with its maths, figures that answer the mouse, code folded.
+"""Notebooks and guides as web pages: prose with its maths, interactive figures, folded code.
 
-A page needs the files of `assets/` beside it and nothing from the network. Formulas are drawn by Temml as MathML,
-figures by plotly.js when they come into view.
+A page needs the files of `assets/` beside it and nothing from the network. Temml draws formulas as MathML, plotly.js
+draws figures when they come into view.
 """
 
 from __future__ import annotations
@@ -12,12 +12,14 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import nbformat
+from markupsafe import Markup
 from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
 from pygments import highlight
 from pygments.formatters import HtmlFormatter
 from pygments.lexers import PythonLexer
 
-from lntutor.gallery import EXPLORERS
+from lntutor.page.document import render
+from lntutor.publish.gallery import EXPLORERS
 
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
 DRAWN = re.compile(r"(</figure>)<script>.*?</script>", re.DOTALL)  # one script draws them all: assets/page.js
@@ -25,32 +27,9 @@ EMPTY = re.compile(
     r'<figure class="lntutor-static"(?:(?!</figure>).)*?"data":\[\](?:(?!</figure>).)*</figure>', re.DOTALL
 )
 EXPLORER = re.compile(r"\b(\w+Explorer)\(")
+HEADING = re.compile(r'<h2 id="([^"]+)">(.*?)</h2>', re.DOTALL)
 GRID = "gradients.html"  # the page on which the gradient explorer's controls work
-PAGE = """\
-<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{title}</title>
-<link rel="stylesheet" href="assets/page.css">
-<link rel="stylesheet" href="assets/temml.css">
-<script defer src="assets/plotly.min.js"></script>
-<script defer src="assets/temml.min.js"></script>
-<script defer src="assets/page.js"></script>
-</head>
-<body>
-<a class="skip" href="#main">Skip to the text</a>
-<header><nav aria-label="Pages">{links}</nav></header>
-<div class="columns">
-<nav class="contents" aria-label="On this page"><details open><summary>On this page</summary>{contents}</details></nav>
-<main id="main">
-{body}
-</main>
-</div>
-</body>
-</html>
-"""
+TEMPLATE = Path(__file__).resolve().parent / "lesson.html.j2"
 
 
 class Prose(IPythonRenderer):
@@ -63,7 +42,8 @@ class Prose(IPythonRenderer):
     def block_math(self, body: str) -> str:
         return f'<div class="math" data-display>{escape(body.strip(), quote=False)}</div>'
 
-    multiline_math = block_math
+    def multiline_math(self, text: str) -> str:
+        return self.block_math(text)
 
     def inline_math(self, body: str) -> str:
         return f'<span class="math">{escape(body.strip(), quote=False)}</span>'
@@ -73,7 +53,7 @@ class Prose(IPythonRenderer):
         if not path or urlsplit(url).scheme:
             return super().link(text, url, title)
         known = self.links.get(Path(path).name)
-        return super().link(text, known + mark + rest, title) if known else text  # a file that the site has not
+        return super().link(text, known + mark + rest, title) if known else text  # a file that is not part of the site
 
     def block_code(self, code: str, info: str | None = None) -> str:
         return python(code) if (info or "").startswith("python") else f'<pre tabindex="0">{escape(code)}</pre>'
@@ -86,12 +66,12 @@ def markdown(text: str, links: dict[str, str]) -> str:
 
 
 def python(source: str) -> str:
-    """Code in colours."""
+    """Python code with highlighted syntax, as HTML."""
     return highlight(source, PythonLexer(), HtmlFormatter(wrapcode=True)).replace("<pre>", '<pre tabindex="0">', 1)
 
 
 def notebook_page(notebook: nbformat.NotebookNode, links: dict[str, str], around: list[tuple[str, str]]) -> str:
-    """A notebook that has been run, as a page; `around` has (words, address) of the pages to go to from here."""
+    """A notebook with its outputs, as a page; `around` holds (text, address) of the links at the top."""
     return page("\n".join(_cell(cell, links) for cell in notebook.cells), around)
 
 
@@ -104,10 +84,9 @@ def page(body: str, around: list[tuple[str, str]]) -> str:
     """A page of this site around a body whose first heading is its title."""
     body = _named_headings(body)
     title = re.search(r"<h1[^>]*>(.*?)</h1>", body, re.DOTALL)
-    links = "".join(f'<a href="{escape(address)}">{escape(words)}</a>' for words, address in around)
-    return PAGE.format(
-        title=f"{_text(title[1]) if title else 'lntutor'} · lntutor", links=links, contents=_contents(body), body=body
-    )
+    name = f"{_text(title[1]) if title else 'lntutor'} · lntutor"
+    contents = [(anchor, _text(text)) for anchor, text in HEADING.findall(body)]
+    return render(TEMPLATE, title=name, links=around, contents=contents, body=Markup(body))
 
 
 def _cell(cell: nbformat.NotebookNode, links: dict[str, str]) -> str:
@@ -123,28 +102,26 @@ def _cell(cell: nbformat.NotebookNode, links: dict[str, str]) -> str:
 
 
 def _output(output: nbformat.NotebookNode) -> str:
-    """What a cell showed: HTML as it is, but for the scripts of single figures; text as text."""
+    """An output as HTML: HTML unchanged except for the scripts of single figures, text escaped."""
     data = output.get("data", {})
     if "text/html" in data:
-        shown = DRAWN.sub(r"\1", "".join(data["text/html"]))
-        return f'<div class="output" tabindex="0">{shown}</div>' if "<table" in shown else f"<div>{shown}</div>"
+        html = DRAWN.sub(r"\1", "".join(data["text/html"]))
+        return f'<div class="output" tabindex="0">{html}</div>' if "<table" in html else f"<div>{html}</div>"
     text = output.get("text") or data.get("text/plain") or "\n".join(output.get("traceback", []))
     return f'<pre class="output" tabindex="0">{escape(ANSI.sub("", "".join(text)).rstrip())}</pre>' if text else ""
 
 
 def _after_run(outputs: str, explorer: str) -> str:
-    """An explorer that waits for Run has nothing drawn yet: in its place, the picture of one that has run."""
+    """Replace the empty plot of an explorer that waits for Run by a picture taken after Run."""
     tile = next((tile for tile in EXPLORERS if tile.key == explorer), None)
     if tile is None or not tile.picture or not EMPTY.search(outputs):
         return outputs
-    words = f"{explorer} after Run. {tile.words}"
-    return EMPTY.sub(
-        f'<figure><img src="{tile.picture}" alt="{escape(words)}" width="960" height="600"></figure>', outputs
-    )
+    alt = escape(f"{explorer} after Run. {tile.summary}")
+    return EMPTY.sub(f'<figure><img src="{tile.picture}" alt="{alt}" width="960" height="600"></figure>', outputs)
 
 
 def _explorer_note(explorer: str) -> str:
-    """What a reader of a page without a kernel is told below an explorer's picture."""
+    """The note below the picture of an explorer: it is live in the notebook."""
     grid = f' Its controls work, over a fixed grid, on <a href="{GRID}">a page of their own</a>.'
     return (
         f'<p class="note">In the notebook this is live: {escape(explorer)} has controls there.'
@@ -153,7 +130,7 @@ def _explorer_note(explorer: str) -> str:
 
 
 def _named_headings(body: str) -> str:
-    """Every heading with an address of its own."""
+    """Give every heading an id, so that it can be linked to."""
     seen: dict[str, int] = {}
 
     def name(match: re.Match) -> str:
@@ -164,13 +141,6 @@ def _named_headings(body: str) -> str:
         return f'<h{level} id="{anchor}{again}">{inner}</h{level}>'
 
     return re.sub(r"<h([1-4])[^>]*>(.*?)</h\1>", name, body, flags=re.DOTALL)
-
-
-def _contents(body: str) -> str:
-    """A list of the second-level headings."""
-    found = re.findall(r'<h2 id="([^"]+)">(.*?)</h2>', body, re.DOTALL)
-    items = "".join(f'<li><a href="#{anchor}">{escape(_text(words))}</a></li>' for anchor, words in found)
-    return f"<ul>{items}</ul>"
 
 
 def _text(html: str) -> str:

@@ -1,5 +1,7 @@
 """What learners write in 09_after_the_paper, in other words than the package's own."""
 
+from tests.lesson.answers import template
+
 STREAM = """
 def stream_after(a, b, layers):
     q = 1.0
@@ -9,16 +11,10 @@ def stream_after(a, b, layers):
 """
 DESIGN = """
 from math import sqrt
-
-from lntutor.placements import Placement, each, final_norm
-
-design = Placement("Mine", "mine", each(lambda x, f, N, at: {rule}), finish={finish}, depth_free=False)
+from lntutor.model.placements import Placement, each, final_norm
+design = Placement("Mine", "mine", each(lambda x, f, N, at: {rule}), finish={finish})
 """
-
-
-def stream(step="a * a * q + b * b", times="2 * layers") -> str:
-    """A learner's recursion with one thing changed."""
-    return STREAM.format(step=step, times=times)
+stream = template(STREAM, step="a * a * q + b * b", times="2 * layers")
 
 
 def omega(value, start="1.0", order="after") -> str:
@@ -32,16 +28,8 @@ def omega(value, start="1.0", order="after") -> str:
     )
 
 
-def ratio(value) -> str:
-    """A learner's ratio."""
-    return f"def peri_over_pre(layers):\n    import math\n    return {value}"
-
-
-def design(rule, finish="final_norm") -> str:
-    """A learner's placement."""
-    return DESIGN.format(rule=rule, finish=finish)
-
-
+ratio = template("def peri_over_pre(layers):\n    import math\n    return {value}", value="")
+design = template(DESIGN, rule="", finish="final_norm")
 WRONG = {
     "stream_after": {
         "numbers not squared": [stream("q * a + b")],

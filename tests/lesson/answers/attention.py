@@ -1,5 +1,7 @@
 """What learners write in 01_attention: exercise → mistake → sources, in other words than the package's own."""
 
+from tests.lesson.answers import template
+
 ATTENTION = """
 def attention(q, k, v, mask=None):
     scores = torch.einsum("id,jd->ij", q, k) {scale}
@@ -9,13 +11,7 @@ def attention(q, k, v, mask=None):
     return weights @ v
 """
 MASKED = "if mask is not None: scores = torch.where(mask, scores, torch.tensor(-1e9))"
-
-
-def attention(scale="/ q.shape[1] ** 0.5", before=MASKED, axis=1, after="") -> str:
-    """A learner's attention with one thing changed."""
-    return ATTENTION.format(scale=scale, before=before, axis=axis, after=after)
-
-
+attention = template(ATTENTION, scale="/ q.shape[1] ** 0.5", before=MASKED, axis=1, after="")
 MULTI_HEAD = """
 def multi_head(q, k, v, heads):
     n, d = q.shape
@@ -25,12 +21,9 @@ def multi_head(q, k, v, heads):
     return {merge}
 """
 CUT, MERGE = "x.reshape(n, heads, d // heads).permute(1, 0, 2)", "outs.permute(1, 0, 2).reshape(n, d)"
-
-
-def multi_head(cut=CUT, scale="(d // heads)", merge=MERGE) -> str:
-    """A learner's multi-head attention with one thing changed."""
-    return MULTI_HEAD.format(cut=cut, scale=scale, merge=merge)
-
+multi_head = template(MULTI_HEAD, cut=CUT, scale="(d // heads)", merge=MERGE)
+causal_mask = template("def causal_mask(n):\n    return {value}", value="")
+softmax_backward = template("def softmax_backward(p, g):\n    return {value}", value="")
 
 WRONG = {
     "attention": {
@@ -46,18 +39,14 @@ WRONG = {
         "mask ignored": [attention(before="")],
     },
     "causal_mask": {
-        "looks ahead": [
-            "def causal_mask(n):\n    return torch.tensor([[j >= i for j in range(n)] for i in range(n)])",
-        ],
-        "does not see itself": [
-            "def causal_mask(n):\n    return torch.tensor([[j < i for j in range(n)] for i in range(n)])",
-        ],
-        "True where hidden": ["def causal_mask(n):\n    return ~torch.tril(torch.ones(n, n)).bool()"],
+        "looks ahead": [causal_mask("torch.tensor([[j >= i for j in range(n)] for i in range(n)])")],
+        "does not see itself": [causal_mask("torch.tensor([[j < i for j in range(n)] for i in range(n)])")],
+        "True where hidden": [causal_mask("~torch.tril(torch.ones(n, n)).bool()")],
         "scores, not a mask": [
             "def causal_mask(n):\n    m = torch.zeros(n, n)\n    m[torch.triu(torch.ones(n, n), 1) > 0] = -torch.inf\n"
-            "    return m",
+            "    return m"
         ],
-        "nothing hidden": ["def causal_mask(n):\n    return torch.full((n, n), True)"],
+        "nothing hidden": [causal_mask("torch.full((n, n), True)")],
     },
     "multi_head": {
         "tokens mixed into heads": [
@@ -67,28 +56,21 @@ WRONG = {
         "scaled by the whole width": [multi_head(scale="d")],
         "heads merged in the wrong order": [multi_head(merge="outs.reshape(n, d)")],
         "one head": [
-            "def multi_head(q, k, v, heads):\n    return torch.softmax(q @ k.T / q.shape[1] ** 0.5, dim=1) @ v",
+            "def multi_head(q, k, v, heads):\n    return torch.softmax(q @ k.T / q.shape[1] ** 0.5, dim=1) @ v"
         ],
         "not merged": [multi_head(merge="outs"), multi_head(merge="outs.permute(1, 0, 2)")],
     },
     "softmax_backward": {
-        "diagonal only": [
-            "def softmax_backward(p, g):\n    return torch.einsum('ij,ij->ij', p, g)",
-            "def softmax_backward(p, g):\n    return (p - p**2) * g",
-        ],
-        "a factor p is missing": [
-            "def softmax_backward(p, g):\n    return g - torch.einsum('ij,ij->i', p, g)[:, None]",
-        ],
-        "plain mean": [
-            "def softmax_backward(p, g):\n    return p * g - p * g.sum(1, keepdim=True) / g.shape[1]",
-        ],
+        "diagonal only": [softmax_backward("torch.einsum('ij,ij->ij', p, g)"), softmax_backward("(p - p**2) * g")],
+        "a factor p is missing": [softmax_backward("g - torch.einsum('ij,ij->i', p, g)[:, None]")],
+        "plain mean": [softmax_backward("p * g - p * g.sum(1, keepdim=True) / g.shape[1]")],
         "sum over the wrong axis": [
-            "def softmax_backward(p, g):\n    return p * (g - torch.einsum('ij,ij->j', p, g))",
-            "def softmax_backward(p, g):\n    return p * g - p * torch.vdot(p.flatten(), g.flatten())",
+            softmax_backward("p * (g - torch.einsum('ij,ij->j', p, g))"),
+            softmax_backward("p * g - p * torch.vdot(p.flatten(), g.flatten())"),
         ],
         "sign": [
             "def softmax_backward(p, g):\n    J = torch.einsum('ij,ik->ijk', p, p) - torch.diag_embed(p)\n"
-            "    return torch.einsum('ijk,ik->ij', J, g)",
+            "    return torch.einsum('ijk,ik->ij', J, g)"
         ],
     },
 }

@@ -1,9 +1,9 @@
 """What learners write in 07_criticisms, in other words than the package's own."""
 
+from tests.lesson.answers import template
+
 ATTENTION = """
 import torch
-
-
 def zero_attention(X, W_V):
     n, d = X.shape
     V = torch.einsum("ia,ab->ib", X, W_V)
@@ -11,10 +11,7 @@ def zero_attention(X, W_V):
 """
 KEYS = """
 import math
-
 import torch
-
-
 def keys_in_use(P):
     safe = torch.where(P > 0, P, torch.ones_like(P))
     S = -(P * torch.log({logarithm})).sum(dim=1)
@@ -22,9 +19,7 @@ def keys_in_use(P):
 """
 VECTOR = """
 import torch
-
-from lntutor.exercises.criticisms import last_output
-
+from lntutor.lesson.exercises.criticisms import last_output
 x = last_output()
 no_gradient = {value}
 """
@@ -33,28 +28,10 @@ def layer_factors(v_a, c, v_f):
     below_ln = [1 / (1 + v) for v in (v_a, c, v_f)]
     return {value}
 """
-
-
-def attention(value: str) -> str:
-    """A learner's attention that returns something else."""
-    return ATTENTION.format(value=value)
-
-
-def keys(value: str = "torch.exp(S)", logarithm: str = "safe") -> str:
-    """A learner's count with one thing changed."""
-    return KEYS.format(value=value, logarithm=logarithm)
-
-
-def vector(value: str) -> str:
-    """A learner's direction."""
-    return VECTOR.format(value=value)
-
-
-def factors(value: str) -> str:
-    """A learner's factors."""
-    return FACTORS.format(value=value)
-
-
+attention = template(ATTENTION, value="")
+keys = template(KEYS, value="torch.exp(S)", logarithm="safe")
+vector = template(VECTOR, value="")
+factors = template(FACTORS, value="")
 WRONG = {
     "zero_attention": {
         "one over d": [attention("torch.stack([V.sum(0) / d] * n)"), attention("V.sum(dim=0) / d")],

@@ -1,5 +1,7 @@
 """What learners write in 08_curvature, in other words than the package's own."""
 
+from tests.lesson.answers import template
+
 STEP = """
 def lanczos_step(A, Q):
     w = {product}
@@ -16,41 +18,20 @@ def share_below(T, x):
             total = total + {weight}
     return {value}
 """
-
-
-def quotient(value) -> str:
-    """A learner's quotient."""
-    return f"def rayleigh(v, Hv):\n    return {value}"
-
-
-def step(product="A @ Q[-1]", rows="Q", value="w / torch.linalg.norm(w)") -> str:
-    """A learner's step with one thing changed."""
-    return STEP.format(product=product, rows=rows, value=value)
-
-
-def share(weight="U[0, j] ** 2", than="<", value="total") -> str:
-    """A learner's share with one thing changed."""
-    return SHARE.format(weight=weight, than=than, value=value)
-
-
-def rate(value) -> str:
-    """A learner's highest rate; `top` is the largest eigenvalue."""
-    return f"def highest_rate(eigenvalues):\n    top = torch.sort(eigenvalues).values[-1]\n    return {value}"
-
-
-def threshold(value) -> str:
-    """A learner's threshold."""
-    return f"def stable_curvature(rate, beta):\n    return {value}"
-
-
+quotient = template("def rayleigh(v, Hv):\n    return {value}", value="")
+step = template(STEP, product="A @ Q[-1]", rows="Q", value="w / torch.linalg.norm(w)")
+share = template(SHARE, weight="U[0, j] ** 2", than="<", value="total")
+rate = template(
+    "def highest_rate(eigenvalues):\n    top = torch.sort(eigenvalues).values[-1]\n    return {value}", value=""
+)
+threshold = template("def stable_curvature(rate, beta):\n    return {value}", value="")
 WRONG = {
     "rayleigh": {
         "not divided": [quotient("(v * Hv).sum()"), quotient("v.dot(Hv)")],
         "divided by the length": [quotient("(v * Hv).sum() / (v * v).sum() ** 0.5")],
         "size of the product": [quotient("torch.sqrt((Hv**2).sum() / (v**2).sum())")],
         "divided by the wrong length": [
-            quotient("torch.cosine_similarity(v, Hv, dim=0)"),
-            quotient("v @ Hv / torch.sqrt(Hv @ Hv)"),
+            quotient("torch.cosine_similarity(v, Hv, dim=0)"), quotient("v @ Hv / torch.sqrt(Hv @ Hv)"),
         ],
         "upside down": [quotient("v.dot(v) / v.dot(Hv)")],
         "sign lost": [quotient("abs(v @ Hv / v.dot(v))")],
@@ -68,8 +49,7 @@ WRONG = {
     },
     "share_below": {
         "all counted alike": [
-            share(weight="1 / len(theta)"),
-            share(weight="(U[:, j] ** 2).sum()", value="total / len(T)"),
+            share(weight="1 / len(theta)"), share(weight="(U[:, j] ** 2).sum()", value="total / len(T)"),
         ],
         "counted, not shared": [share(weight="1"), share(weight="(U[:, j] ** 2).sum()")],
         "not squared": [share(weight="U[0, j].abs()"), share(weight="U[0, j]")],
@@ -83,8 +63,7 @@ WRONG = {
         "the farther end": [rate("2 / max(abs(x) for x in eigenvalues)"), rate("2 / eigenvalues.norm(p=float('inf'))")],
         "the lower end": [rate("2 / torch.sort(eigenvalues).values[0]"), rate("2 / abs(min(eigenvalues))")],
         "a typical curvature": [
-            rate("2 * len(eigenvalues) / eigenvalues.sum()"),
-            rate("2 / (eigenvalues**2).mean() ** 0.5"),
+            rate("2 * len(eigenvalues) / eigenvalues.sum()"), rate("2 / (eigenvalues**2).mean() ** 0.5"),
             rate("2 / torch.mean(torch.abs(eigenvalues))"),
         ],
     },
@@ -94,8 +73,7 @@ WRONG = {
         "upside down": [threshold("2 / rate * (1 - beta) / (1 + beta)"), threshold("(2 - 2 * beta) / rate")],
         "new gradient only": [threshold("2 / rate / (1 - beta)")],
         "the rate on the wrong side": [
-            threshold("(2 + 2 * beta) * rate / (1 - beta)"),
-            threshold("(2 + 2 * beta) / (1 - beta)"),
+            threshold("(2 + 2 * beta) * rate / (1 - beta)"), threshold("(2 + 2 * beta) / (1 - beta)"),
         ],
     },
-}
+}  # fmt: skip

@@ -1,5 +1,7 @@
 """What learners write in 05_gradients: exercise → mistake → sources, in other words than the package's own."""
 
+from tests.lesson.answers import template
+
 NORM = """
 def gradient_norm(X, G):
     pairs = {pairs}
@@ -12,21 +14,11 @@ def decoder_factor(v_a, p, rho):
     return {value}
 """
 SETTING = """
-from lntutor.exercises.gradients import how_far
+from lntutor.lesson.exercises.gradients import how_far
 pre_is_larger = how_far({setting})
 """
-
-
-def norm(pairs="torch.einsum('ia,ja,ib,jb->ij', X, X, G, G)", value="torch.sqrt(pairs.sum())") -> str:
-    """A learner's norm with one thing changed."""
-    return NORM.format(pairs=pairs, value=value)
-
-
-def factor(mean="rho + (1 - rho) * own", value="(1 + v_a * A) ** -0.5") -> str:
-    """A learner's factor with one thing changed."""
-    return FACTOR.format(mean=mean, value=value)
-
-
+norm = template(NORM, pairs="torch.einsum('ia,ja,ib,jb->ij', X, X, G, G)", value="torch.sqrt(pairs.sum())")
+factor = template(FACTOR, mean="rho + (1 - rho) * own", value="(1 + v_a * A) ** -0.5")
 WRONG = {
     "fall_per_layer": {
         "six steps": ["fall_per_layer = (1.55 / 3.96) ** (1 / 6)"],

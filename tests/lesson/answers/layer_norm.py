@@ -1,5 +1,7 @@
 """What learners write in 02_layer_norm, in other words than the package's own."""
 
+from tests.lesson.answers import template
+
 LAYER_NORM = """
 def layer_norm(x, gamma, beta, eps):
     d = x.shape[-1]
@@ -12,13 +14,7 @@ def layer_norm(x, gamma, beta, eps):
     var, mu = torch.var_mean(x, {axes}, correction=0, keepdim=True)
     return torch.addcmul(beta, (x - mu) * torch.rsqrt(var + eps), gamma)
 """
-
-
-def layer_norm(count="d", top="x - mu", size="torch.sqrt(sigma2 + eps)") -> str:
-    """A learner's layer normalization with one thing changed."""
-    return LAYER_NORM.format(count=count, top=top, size=size)
-
-
+layer_norm = template(LAYER_NORM, count="d", top="x - mu", size="torch.sqrt(sigma2 + eps)")
 BACKWARD = """
 def layer_norm_backward(g, x, gamma, eps):
     n, d = x.shape
@@ -31,20 +27,11 @@ def layer_norm_backward(g, x, gamma, eps):
     return out
 """
 PROJECTION = "torch.eye(d) - torch.ones(d, d) / d - torch.outer(y, y) / (d * s**2)"
-
-
-def backward(projection=PROJECTION, size="s", g="g[t] * gamma") -> str:
-    """A learner's backward pass, token by token through the Jacobian, with one thing changed."""
-    return BACKWARD.format(projection=projection, size=size, g=g)
-
-
-def rms_norm(result: str) -> str:
-    """A learner's RMSNorm that ends in this line."""
-    return (
-        f"def rms_norm(x, gamma, eps):\n    d = x.shape[-1]\n    ms = (x * x).sum(-1, keepdim=True) / d\n    {result}"
-    )
-
-
+backward = template(BACKWARD, projection=PROJECTION, size="s", g="g[t] * gamma")
+rms_norm = template(
+    "def rms_norm(x, gamma, eps):\n    d = x.shape[-1]\n    ms = (x * x).sum(-1, keepdim=True) / d\n    {result}",
+    result="",
+)
 WRONG = {
     "layer_norm": {
         "the slide's σ": [

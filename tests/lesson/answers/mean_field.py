@@ -1,5 +1,7 @@
 """What learners write in 04_mean_field, in other words than the package's own."""
 
+from tests.lesson.answers import template
+
 W2 = """
 def w2_gradients(placement, depth, width):
     q = 1.0
@@ -23,29 +25,20 @@ def w2_gradients(placement, depth, width):
         g = g * (1 + back / q_in)
     return {returned}
 """
-
-
-def w2(
-    half_up="0.5", final="g = 1 / q", where="0", result="(width / 2 * g) ** 0.5", back="gain", returned="out"
-) -> str:
-    """A learner's recursion with one thing changed."""
-    return W2.format(half_up=half_up, final=final, where=where, result=result, back=back, returned=returned)
-
-
-def closed(layers: str) -> str:
-    """A learner who has guessed the closed form, and counts layers in another way."""
-    return f"""
+w2 = template(
+    W2, half_up="0.5", final="g = 1 / q", where="0", result="(width / 2 * g) ** 0.5", back="gain", returned="out"
+)
+closed = template(
+    """
 def w2_gradients(placement, depth, width):
     if placement == "post":
         return [(width / 3) ** 0.5] * depth
     return [(width / 2 / (1 + 3 * layer / 2)) ** 0.5 for layer in {layers}]
-"""
-
-
+""",
+    layers="",
+)
 SLOPE = """
 import math
-
-
 def log_slope(x, y):
     a = [{fx} for v in x]
     b = [{fy} for v in y]
@@ -53,29 +46,17 @@ def log_slope(x, y):
     top = sum((p - ma) * (r - mb) for p, r in zip(a, b))
     return {result}
 """
-
-
-def slope(fx="math.log(v)", fy="math.log(v)", result="top / sum((p - ma) ** 2 for p in a)") -> str:
-    """A learner's fit with one thing changed."""
-    return SLOPE.format(fx=fx, fy=fy, result=result)
-
-
+slope = template(SLOPE, fx="math.log(v)", fy="math.log(v)", result="top / sum((p - ma) ** 2 for p in a)")
 BOUND = """
 import math
-
-
 def last_layer_bound(placement, depth, width):
     hidden = 2 * {log}
     size = {alpha} * (3 / 2 if placement == "post" else {pre})
     return {result}
 """
-
-
-def bound(log="math.log(100 * width)", alpha="1 / 10", pre="1 + depth / 2", result="width * math.sqrt(hidden / size)"):
-    """A learner's bound with one thing changed."""
-    return BOUND.format(log=log, alpha=alpha, pre=pre, result=result)
-
-
+bound = template(
+    BOUND, log="math.log(100 * width)", alpha="1 / 10", pre="1 + depth / 2", result="width * math.sqrt(hidden / size)"
+)
 WRONG = {
     "post_blank": {
         "2/3 without 3/2": ["post_blank = 1 / 1.5", "post_blank = 0.667", "post_blank = (2 / 3) ** 0.5"],
@@ -108,7 +89,7 @@ WRONG = {
         "axes exchanged": [slope(result="top / sum((r - mb) ** 2 for r in b)")],
         "intercept and slope exchanged": [
             "import numpy as np\n\n\ndef log_slope(x, y):\n    slope, start = np.polyfit(np.log(x), np.log(y), 1)\n"
-            "    return start",
+            "    return start"
         ],
     },
     "last_layer_bound": {

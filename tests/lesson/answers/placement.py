@@ -1,5 +1,7 @@
 """What learners write in 03_placement: exercise → mistake → sources, in other words than the package's own."""
 
+from tests.lesson.answers import template
+
 STACK = """
 def stack(x, subs, N, norm_first):
     h = x.clone()
@@ -14,21 +16,9 @@ def stack(x, subs, N, norm_first):
         h = {post_top}
     return h
 """
-
-
-def stack(pre="subs[i](N(h)) + h", post="N(subs[i](h) + h)", top="N(h)", post_top="h") -> str:
-    """A learner's stack with one thing changed."""
-    return STACK.format(pre=pre, post=post, top=top, post_top=post_top)
-
-
-def growth(formula: str) -> str:
-    """A learner's formula for Pre-LN's growth."""
-    return f"def pre_growth(layers, attentions):\n    return {formula}"
-
-
-def kept(formula: str) -> str:
-    """A learner's formula for what a leaky ReLU keeps."""
-    return f"import math\n\n\ndef kept(slope):\n    return {formula}"
+stack = template(STACK, pre="subs[i](N(h)) + h", post="N(subs[i](h) + h)", top="N(h)", post_top="h")
+growth = template("def pre_growth(layers, attentions):\n    return {formula}", formula="")
+kept = template("import math\n\n\ndef kept(slope):\n    return {formula}", formula="")
 
 
 def which(*answers: str) -> list[str]:
@@ -59,15 +49,12 @@ WRONG = {
     "stack": {
         "no final norm": [stack(top="h"), PAIRS],
         "normalises the skip": [
-            stack(pre="(lambda y: y + subs[i](y))(N(h))"),
-            stack(pre="N(h) + subs[i](N(h))", top="h"),
+            stack(pre="(lambda y: y + subs[i](y))(N(h))"), stack(pre="N(h) + subs[i](N(h))", top="h"),
         ],
         "final norm after Post-LN": [stack(post_top="N(h)")],
         "norm on the branch only": [stack(post="h + N(subs[i](h))"), stack(post="N(subs[i](h)) + h", top="h")],
         "no skip": [
-            stack(pre="subs[i](N(h))", post="N(subs[i](h))"),
-            stack(post="N(subs[i](h))"),
-            stack(pre="subs[i](N(h))"),
+            stack(pre="subs[i](N(h))", post="N(subs[i](h))"), stack(post="N(subs[i](h))"), stack(pre="subs[i](N(h))"),
         ],
         "the two are swapped": [
             stack(pre="N(h + subs[i](h))", post="h + subs[i](N(h))", top="h", post_top="N(h)"),
@@ -84,8 +71,7 @@ WRONG = {
         "one attention only": [growth("(2 + 3 * layers) / 2")],
         "forgets ReLU's half": [growth("1 + layers * attentions + layers")],
         "multiplies": [
-            growth("(1 + attentions + 1 / 2) ** layers"),
-            growth("2 ** (attentions * layers) * 1.5 ** layers"),
+            growth("(1 + attentions + 1 / 2) ** layers"), growth("2 ** (attentions * layers) * 1.5 ** layers"),
         ],
         "forgets the input": [growth("layers * attentions + layers / 2")],
         "the size, not its square": [growth("(1 + layers * (attentions + 1 / 2)) ** 0.5")],
@@ -93,15 +79,12 @@ WRONG = {
     "kept": {
         "the negative half is lost": [kept("1 / 2"), kept("0.5 + 0 * slope")],
         "slope not squared": [kept("0.5 + slope / 2")],
-        "a variance, not a mean square": [
-            kept("0.5 + slope**2 / 2 - ((1 - slope) / math.sqrt(2 * math.pi)) ** 2"),
-        ],
+        "a variance, not a mean square": [kept("0.5 + slope**2 / 2 - ((1 - slope) / math.sqrt(2 * math.pi)) ** 2")],
         "not halved": [kept("slope * slope + 1")],
         "the size, not its square": [kept("math.sqrt(0.5 + slope**2 / 2)")],
     },
     "which_placement": {
         "believes the comment": which("Post-LN", "post", "Post-norm."),
-        "sees only the clean skip": which("pre", "Pre-LN"),
-        "one norm too many": which("Peri-LN", "sandwich"),
+        "sees only the clean skip": which("pre", "Pre-LN"), "one norm too many": which("Peri-LN", "sandwich"),
     },
-}
+}  # fmt: skip

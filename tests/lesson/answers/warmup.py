@@ -1,9 +1,9 @@
 """What learners write in 06_warmup, in other words than the package's own."""
 
+from tests.lesson.answers import template
+
 RATE = """
 import math
-
-
 def learning_rate(t, T, lr):
     if {first}:
         return {up}
@@ -11,8 +11,6 @@ def learning_rate(t, T, lr):
 """
 ADAM = """
 import torch
-
-
 def adam_step(g, m, v, t, lr, b1={b1}, b2={b2}, eps=1e-8):
     m = {m}
     v = {v}
@@ -34,29 +32,15 @@ def modified_precision(candidate, reference, n):
 """
 RUN = """
 import lntutor as ln
-
 model = ln.ModelConfig("{placement}", depth={depth}, width=64, heads=4, ffn=256)
 how = ln.TrainConfig({how}, batch={batch}, schedule="{schedule}", validate_every=1000)
 rescue = ln.train(model, how, ln.load_corpus("captions"), pairs=0, progress=False)
 """
-
-
-def rate(first="t < T", up="lr * t / T", down="lr * math.sqrt(T) / math.sqrt(t)") -> str:
-    """A learner's schedule with one thing changed."""
-    return RATE.format(first=first, up=up, down=down)
-
-
-def adam(
-    b1="0.9",
-    b2="0.98",
-    m="m + (1 - b1) * (g - m)",
-    v="v + (1 - b2) * (g.square() - v)",
-    m_hat="m / (1 - pow(b1, t))",
-    v_hat="v / (1 - pow(b2, t))",
-    value="-lr * m_hat / (torch.sqrt(v_hat) + eps)",
-) -> str:
-    """A learner's step with one thing changed."""
-    return ADAM.format(b1=b1, b2=b2, m=m, v=v, m_hat=m_hat, v_hat=v_hat, value=value)
+rate = template(RATE, first="t < T", up="lr * t / T", down="lr * math.sqrt(T) / math.sqrt(t)")
+adam = template(
+    ADAM, b1="0.9", b2="0.98", m="m + (1 - b1) * (g - m)", v="v + (1 - b2) * (g.square() - v)",
+    m_hat="m / (1 - pow(b1, t))", v_hat="v / (1 - pow(b2, t))", value="-lr * m_hat / (torch.sqrt(v_hat) + eps)",
+)  # fmt: skip
 
 
 def precision(
@@ -65,36 +49,26 @@ def precision(
     """A learner's precision with one thing changed; {} stands for either sentence."""
     gram = gram.replace("'{}'", "{}")
     return PRECISION.format(
-        theirs=gram.format("reference"),
-        ours=gram.format("candidate"),
-        windows_r=windows.format("reference"),
-        windows_c=windows.format("candidate"),
-        used=used,
-        value=value,
-    )
+        theirs=gram.format("reference"), ours=gram.format("candidate"), windows_r=windows.format("reference"),
+        windows_c=windows.format("candidate"), used=used, value=value,
+    )  # fmt: skip
 
 
-def farther(sgd="k", adam="k**0.5") -> str:
-    """A learner's two ratios with one thing changed."""
-    return f"def times_farther(k):\n    sgd = {sgd}\n    adam = {adam}\n    return sgd, adam"
-
-
-def run(how, placement="post", depth=2, batch=1, schedule="constant") -> str:
-    """A learner's run with one thing changed: few sentences a step, so that it takes a second."""
-    return RUN.format(placement=placement, depth=depth, how=how, batch=batch, schedule=schedule)
-
-
+farther = template(
+    "def times_farther(k):\n    sgd = {sgd}\n    adam = {adam}\n    return sgd, adam", sgd="k", adam="k**0.5"
+)
+run = template(RUN, how="", placement="post", depth=2, batch=1, schedule="constant")
 # When a rate of 100 leads to NaN depends on the processor: so the run is only said to have diverged.
 DIVERGED = (
     run("lr=100, warmup=2, steps=4")
     + "\nfrom dataclasses import replace\n\nrescue = replace(rescue, status='diverged')"
 )
+learning_rate = template("def learning_rate(t, T, lr):\n    return {value}", value="")
 
 WRONG = {
     "learning_rate": {
         "first step wasted": [
-            rate(first="t <= T", up="lr * (t - 1) / T"),
-            rate(first="t - 1 < T", up="lr * (t - 1) / T"),
+            rate(first="t <= T", up="lr * (t - 1) / T"), rate(first="t - 1 < T", up="lr * (t - 1) / T"),
             rate(first="t <= T", up="lr * (t - 1) / T", down="lr * math.sqrt(T / (t - 1))"),
         ],
         "one step ahead": [
@@ -102,34 +76,24 @@ WRONG = {
             "def learning_rate(t, T, lr):\n    s = t + 1\n    return lr * min(s / T, (T / s) ** 0.5)",
             rate(first="t < T", up="lr * (t + 1) / T"),
         ],
-        "no decay": [rate(down="lr"), "def learning_rate(t, T, lr):\n    return min(lr, t / T * lr)"],
+        "no decay": [rate(down="lr"), learning_rate("min(lr, t / T * lr)")],
         "jumps after T": [
-            rate(first="t <= T", down="lr / math.sqrt(t)"),
-            rate(first="t <= T", down="lr * t ** -0.5"),
+            rate(first="t <= T", down="lr / math.sqrt(t)"), rate(first="t <= T", down="lr * t ** -0.5"),
             rate(first="t < T", down="lr / math.sqrt(t)"),
         ],
         "the clock starts anew": [
-            rate(first="t <= T", down="lr / math.sqrt(t - T)"),
-            rate(down="lr / math.sqrt(t - T + 1)"),
+            rate(first="t <= T", down="lr / math.sqrt(t - T)"), rate(down="lr / math.sqrt(t - T + 1)"),
             rate(first="t <= T", down="lr * min(1, (T / (t - T)) ** 0.5)"),
             rate(first="t <= T", down="lr * (T / (t - T)) ** 0.5"),
         ],
-        "no warm-up": [
-            "def learning_rate(t, T, lr):\n    return lr / t**0.5",
-            "def learning_rate(t, T, lr):\n    return (T / t) ** 0.5 * lr",
-            rate(up="lr"),
-        ],
+        "no warm-up": [learning_rate("lr / t**0.5"), learning_rate("(T / t) ** 0.5 * lr"), rate(up="lr")],
         "decays from the start": [
             "def learning_rate(t, T, lr):\n    warm = t / T if t < T else 1\n    return lr * warm * t**-0.5",
-            "def learning_rate(t, T, lr):\n    return lr * (t / T) ** 0.5",
-            "def learning_rate(t, T, lr):\n    return lr / T * t**0.5",
+            learning_rate("lr * (t / T) ** 0.5"), learning_rate("lr / T * t**0.5"),
         ],
         "without the root": [rate(down="lr * T / t")],
         "a straight line down": [rate(down="lr - lr * (t - T) / T"), rate(down="max(0, lr * (2 * T - t) / T)")],
-        "grows after T": [
-            rate(down="lr * math.sqrt(t) / math.sqrt(T)"),
-            "def learning_rate(t, T, lr):\n    return lr / T * t",
-        ],
+        "grows after T": [rate(down="lr * math.sqrt(t) / math.sqrt(T)"), learning_rate("lr / T * t")],
         "the larger of the two": [rate(first="t > T"), rate(first="T < t")],
         "peak left out": [rate(up="t / T", down="math.sqrt(T / t)")],
     },
@@ -150,7 +114,9 @@ WRONG = {
     "modified_precision": {
         "no clipping": [precision(used="pass")],
         "sets": [
-            precision(used="left = [other for other in left if other != gram]", value="hits / len({*map(tuple, ours)})")
+            precision(
+                used="left = [other for other in left if other != gram]", value="hits / len({*map(tuple, ours)})",
+            ),
         ],
         "clipped at one": [precision(used="left = [other for other in left if other != gram]")],
         "recall": [precision(value="hits / len(theirs)"), precision(value="hits / len(reference)")],
@@ -171,9 +137,7 @@ WRONG = {
     },
     "rescue": {
         "not a run": [
-            "import lntutor as ln\nrescue = ln.TrainConfig(lr=1e-2, warmup=100)",
-            "rescue = 2.1",
-            "rescue = []",
+            "import lntutor as ln\nrescue = ln.TrainConfig(lr=1e-2, warmup=100)", "rescue = 2.1", "rescue = []",
         ],
         "another placement": [run("lr=1e-2, steps=3", placement="pre")],
         "another model": [run("lr=1e-2, steps=3", depth=1)],
@@ -188,4 +152,4 @@ WRONG = {
         "too short a warm-up": [run("lr=1e-2, warmup=10, steps=300")],
         "learns too slowly": [run("lr=1e-2, warmup=150, steps=300")],
     },
-}
+}  # fmt: skip

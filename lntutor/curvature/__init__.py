@@ -1,0 +1,1 @@
+"""Products with the Hessian → a spectrum. Knows nothing of plots and widgets."""

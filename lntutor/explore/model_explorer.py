@@ -1,0 +1,83 @@
+"""What the gradient and the signal explorer share: networks at initialisation, one curve per placement, with theory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pandas as pd
+
+from lntutor.explore import controls as c
+from lntutor.explore.base import Explorer
+from lntutor.model.config import Inputs, ModelConfig
+from lntutor.model.placements import PLACEMENTS
+from lntutor.model.state import model_config, model_inputs
+from lntutor.model.threads import one_thread
+from lntutor.theory.paper import THEOREM_1, broken_assumptions
+
+Calls = list[Callable[[], pd.DataFrame]]
+
+
+class ModelExplorer(Explorer):
+    """Measured curves of one network per placement, with the mean-field prediction over them."""
+
+    def display_controls(self) -> dict[str, Any]:
+        """The controls that choose what is shown of the model."""
+        raise NotImplementedError
+
+    def calls(self, state: dict[str, Any], cfg: ModelConfig, same: dict[str, Any], quick: bool) -> tuple[Calls, Calls]:
+        """What to measure and what to predict for one placement; `same` holds inputs and seeds."""
+        raise NotImplementedError
+
+    def note(self, state: dict[str, Any], inputs: Inputs) -> str:
+        """A line under the title."""
+        raise NotImplementedError
+
+    def make_controls(self):
+        """First those that stand above the fold, then what is shown, then the rest of the model."""
+        model = c.model_controls()
+        first = {name: model.pop(name) for name in self.FIRST if name in model}
+        return {**first, **self.display_controls(), "lecture": c.lecture_checkbox(), **model}
+
+    def measure(self, state, quick):
+        """{"measured": table, "theory": table or None, "note": text, "view": which}."""
+        if not state["placements"]:
+            raise ValueError("Pick at least one LN position.")
+        same = {"inputs": model_inputs(state), "seeds": c.seeds_of(state, quick)}
+        measured, theory = [], []
+        with one_thread():
+            for key in state["placements"]:
+                self.stop_if_moved(quick)
+                to_measure, to_predict = self.calls(state, model_config(state, key), same, quick)
+                measured += [call() for call in to_measure]
+                theory += [call() for call in to_predict] if state["theory"] else []
+        return {
+            "measured": pd.concat(measured, ignore_index=True),
+            "theory": pd.concat(theory, ignore_index=True) if theory else None,
+            "note": self.note(state, same["inputs"]),
+            "view": state["view"],
+        }
+
+    def pins_of_view(self, state: dict[str, Any], pinned: list[tuple[str, Any]]) -> list[tuple[str, pd.DataFrame]]:
+        """The pinned curves that belong to the view."""
+        return [(label, old["measured"]) for label, old in pinned if old["view"] == state["view"]]
+
+    def table(self) -> pd.DataFrame:
+        """Measured and predicted rows; the column `kind` tells which."""
+        kinds = {"measured": self.tables["measured"], "theory": self.tables["theory"]}
+        parts = [table.assign(kind=kind) for kind, table in kinds.items() if table is not None]
+        return pd.concat([part.astype({"seed": "Int64"}) for part in parts], ignore_index=True)
+
+    def label(self, state) -> str:
+        tokens = "1 token" if state["tokens"] == 1 else f"{state['tokens']} tokens"
+        return (
+            f"{', '.join(state['placements'])}: {state['stack']}, depth {state['depth']}, width {state['width']}, "
+            f"{tokens}, {state['attention']} attention, {state['init']} init"
+        )
+
+
+def assumptions_note(state: dict[str, Any], inputs: Inputs, drawn: str) -> str:
+    """Where the setting leaves Theorem 1's, in one line, and what that means for what is `drawn`."""
+    others = [PLACEMENTS[key].label for key in state["placements"] if key not in THEOREM_1]
+    broken = [*others, *broken_assumptions(model_config(state, "post"), inputs, brief=True)]
+    return f"Outside Theorem 1's setting: {', '.join(broken)}. {drawn}" if broken else ""

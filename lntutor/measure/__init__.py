@@ -1,0 +1,1 @@
+"""Measurements at initialisation, as tidy tables. Knows nothing of plots and widgets."""

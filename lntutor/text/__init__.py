@@ -1,0 +1,1 @@
+"""Sentences → batches of word numbers. Knows nothing of models."""
