@@ -27,10 +27,13 @@ LOOK = """() => {
         if (!plot.checkVisibility()) continue
         const box = plot.getBoundingClientRect(), drawn = plot.querySelector('.js-plotly-plot .main-svg')
         const svg = drawn?.getBoundingClientRect()
-        seen.push([Boolean(drawn), svg ? Math.round(svg.right - box.right) : 0])
+        const alt = plot.querySelector('[role=img]')?.getAttribute('aria-label')
+        seen.push([Boolean(drawn), svg ? Math.round(svg.right - box.right) : 0, alt])
     }
     return seen
 }"""
+SCROLL_TO_UNDRAWN = """() => [...document.querySelectorAll('.lntutor-live')]
+    .find(plot => plot.checkVisibility() && !plot.querySelector('.js-plotly-plot .main-svg'))?.scrollIntoView()"""
 PROSE = """() => [...document.querySelectorAll('.jp-RenderedMarkdown')].map(node => {
     const copy = node.cloneNode(true)
     copy.querySelectorAll('code, pre, mjx-container').forEach(part => part.remove())
@@ -133,11 +136,19 @@ def same_as_in_a_kernel(found: dict, wanted: dict) -> None:
 
 
 def wait_for_plots(notebook: Notebook, least: int = 3) -> None:
-    """Wait until every plot in the page is drawn within its cell; JupyterLab may put more of them there any time."""
-    fits = "seen.every(([drawn, beyond]) => drawn && beyond <= 1)"
-    notebook.page.wait_for_function(
-        f"() => {{ const seen = ({LOOK})(); return seen.length >= {least} && {fits} }}", timeout=120 * SECONDS
-    )
+    """Wait until every plot of the page is drawn within its cell.
+
+    The browser lays out only what is near the window (`content-visibility`), so a plot that came far from it is drawn
+    when a reader scrolls there: so does this test.
+    """
+    for _ in range(240):
+        seen = notebook.page.evaluate(LOOK)
+        unfit = [plot for plot in seen if not plot[0] or plot[1] > 1]
+        if len(seen) >= least and not unfit:
+            return
+        notebook.page.evaluate(SCROLL_TO_UNDRAWN)
+        notebook.page.wait_for_timeout(500)
+    pytest.fail(f"{len(unfit)} of {len(seen)} plots are not drawn or too wide: {unfit}; {notebook.complaints}")
 
 
 def unset_formulas(notebook: Notebook) -> list[str]:
