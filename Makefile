@@ -51,7 +51,7 @@ soak: ## drive every explorer by random moves for half an hour, in process and i
 	@$(RUN) tools/install_browser.py
 	@$(RUN) tools/soak.py
 
-doctor: ## check the installation, one line a finding
+doctor: ## check the installation, one line per finding
 	@$(call BOOTSTRAP)
 	@$(RUN) -m lntutor doctor
 

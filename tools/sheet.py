@@ -42,7 +42,7 @@ class Panel:
 
 
 GRADIENT = (0.1, 0.2, 0.5, 1, 2, 5, 10)
-LOSS = Axis("loss (nats a word)", tuple(range(8)), 0, 7)
+LOSS = Axis("loss (nats per word)", tuple(range(8)), 0, 7)
 STEPS = Axis("training step (32 sentences each)", tuple(range(0, 301, 50)), 0, 300)
 PANELS = (
     Panel("12 layers, one token: how large is the stream after each layer?",

@@ -11,7 +11,7 @@ from lntutor.figures.drawing import cell_ticks, colour_bar, empty, finish, liste
 from lntutor.figures.style import INK, Sizes, darker, for_text, in_order, number, placement_label, placement_style, safe
 from lntutor.figures.tables import Table, has, seed_count
 
-CURVES = {"loss": "Loss (nats a word)", "lr": "Learning rate", "gradient": "Gradient norm"}
+CURVES = {"loss": "Loss (nats per word)", "lr": "Learning rate", "gradient": "Gradient norm"}
 POINTS = 250  # drawn of a curve at most
 WINDOW = 21  # steps over which the loss is averaged, in runs that are several times as long
 TONES = (1.0, 0.6, 0.3)  # of the colour, for the runs of one placement in turn

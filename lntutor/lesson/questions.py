@@ -15,7 +15,7 @@ class Choice:
     """One answer. The right one has no misconception."""
 
     text: str
-    words: str  # what is said to whoever picks it
+    words: str  # what a reader who picks it is told
     misconception: str = ""
 
 

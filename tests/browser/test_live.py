@@ -289,7 +289,7 @@ def test_a_reload_keeps_the_plot(in_lab):
     notebook.slider().focus()
     notebook.page.keyboard.press("ArrowRight")
     wait_for_line(notebook, 3)
-    assert deliveries(notebook) == 2  # one a page load
+    assert deliveries(notebook) == 2  # one per page load
     notebook.screenshot("live_reloaded")
 
 

@@ -299,7 +299,7 @@ MODIFIED_PRECISION = Exercise(
             "For you “man a” matches “a man”. The order inside an n-gram counts.",
             (_counted(grams=lambda words, n: [tuple(sorted(gram)) for gram in _grams(words, n)]),)),
         Mistake("per cent",
-            "That is a percentage. BLEU is told in per cent at the end; here a share between 0 and 1 is asked for.",
+            "That is a percentage. BLEU is given in per cent at the end; here a share between 0 and 1 is asked for.",
             (lambda c, r, n: 100 * _counted()(c, r, n),)),
     ),
 )  # fmt: skip
