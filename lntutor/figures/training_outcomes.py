@@ -19,7 +19,8 @@ from lntutor.figures.training import DASHES, step_style, thinned
 
 
 def outcomes(
-    table: Table, *, value: str = "val_loss", what: str = "Validation loss (nats per word)", lower_is_better: bool = True,
+    table: Table, *, value: str = "val_loss", what: str = "Validation loss (nats per word)",
+    lower_is_better: bool = True,
     line: float | None = None, note: str = "", lecture: bool | None = None,
 ) -> go.Figure:  # fmt: skip
     """One row per case, a small mark per seed and a large one at their mean; a run that diverged stands at the edge.

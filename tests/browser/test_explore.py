@@ -2,7 +2,6 @@
 
 import json
 
-import pytest
 from plotly.offline import get_plotlyjs
 
 import lntutor as ln
@@ -45,39 +44,63 @@ def focus(notebook: Notebook, index: int) -> None:
     notebook.slider(index).focus()
 
 
-@pytest.mark.parametrize("name", EXPLORERS)
-def test_every_explorer_draws_fits_its_cell_and_says_what_it_shows(run_cells, name, request):
-    """Oracle: a picture as wide as its cell, a status line, no complaint; the screenshot is for people."""
-    notebook = run_cells(*cells(f"{name}()"))
-    wait_for_plot(notebook)
-    notebook.page.locator(".lntutor-status", has_text=" ms").first.wait_for(timeout=30 * SECONDS)
-    own, drawn = notebook.page.evaluate(
-        """() => { const el = document.querySelector('.lntutor-live')
-        return [el.clientWidth, el.querySelector('.main-svg').getBoundingClientRect().width] }"""
-    )
-    assert own == drawn > 600
-    assert notebook.page.evaluate("() => document.querySelector('.lntutor-live [role=img]').ariaLabel.length") > 60
-    notebook.page.locator(".lntutor-live").first.scroll_into_view_if_needed()
-    notebook.page.wait_for_timeout(600)
-    notebook.screenshot(f"{name}_{request.node.callspec.id.split('-')[0]}")
+def test_every_explorer_draws_fits_its_cell_and_says_what_it_shows(run_cells, request):
+    """Oracle: a picture as wide as its cell, a status line, no complaint; the screenshots are for people."""
+    notebook = run_cells(f"from lntutor.explore import {', '.join(EXPLORERS)}", *(f"{name}()" for name in EXPLORERS))
+    for index, name in enumerate(EXPLORERS):
+        explorer = notebook.page.locator(".lntutor-explorer").nth(index)
+        explorer.scroll_into_view_if_needed()
+        plot = explorer.locator(".lntutor-live").first
+        plot.locator(".main-svg").first.wait_for(timeout=60 * SECONDS)
+        explorer.locator(".lntutor-status", has_text=" ms").first.wait_for(timeout=30 * SECONDS)
+        own, drawn = plot.evaluate(
+            "el => [el.clientWidth, el.querySelector('.main-svg').getBoundingClientRect().width]"
+        )
+        assert own == drawn > 600
+        assert plot.evaluate("el => el.querySelector('[role=img]').ariaLabel.length") > 60
+        notebook.page.wait_for_timeout(600)
+        notebook.screenshot(f"{name}_{request.node.callspec.id}")
 
 
-def test_keys_and_mouse_move_the_gradients(run_cells, request):
-    """Oracle: the same gradients measured in this process."""
-    notebook = run_cells(*cells("GradientExplorer()"))
-    wait_for_curve(notebook, expected(6))
+def test_keys_mouse_and_buttons_change_the_gradients(run_cells, request):
+    """Oracle: the same gradients measured in this process; traces, the line of code, the rows of the table; for a
+    mistake, a sentence, and the plot that stays.
+    """
+    notebook = run_cells(*cells("GradientExplorer(depth=4)"))
+    page = notebook.page
+    wait_for_curve(notebook, expected(4))
+    button = lambda words: page.get_by_role("button", name=words, exact=True)  # noqa: E731
+    button("Pin").click()
     focus(notebook, 0)
-    notebook.page.keyboard.press("ArrowRight")
-    wait_for_curve(notebook, expected(7))
-    wait_for_curve(notebook, expected(7, placement="pre"), "pre")
+    page.keyboard.press("ArrowRight")
+    wait_for_curve(notebook, expected(5))
+    wait_for_curve(notebook, expected(5, placement="pre"), "pre")
+    assert plot_value(notebook, "gd._fullData.filter(t => t.uid.startsWith('pin0_2f')).length") > 0
+    button("Copy setting").click()
+    page.locator("input[type=text]").last.wait_for()
+    page.wait_for_function(
+        "() => [...document.querySelectorAll('input[type=text]')].some(i => i.value === 'GradientExplorer(depth=5)')"
+    )
+    button("Show table").click()
+    page.locator("table", has_text="below_floor").first.wait_for()
+    notebook.screenshot(f"gradient_pinned_{request.node.callspec.id}")
+    button("Reset").click()
+    wait_for_curve(notebook, expected(6))
+    assert plot_value(notebook, "gd._fullData.filter(t => t.uid.startsWith('pin')).length") == 0
+
+    notebook.slider(0).scroll_into_view_if_needed()
     box = notebook.slider(0).bounding_box()
     start = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
     drag(notebook, start, (start[0] + 30, start[1]))
-    readout = notebook.page.locator(".widget-readout").first
-    notebook.page.wait_for_function("() => Number(document.querySelector('.widget-readout').textContent) > 8")
-    notebook.page.wait_for_timeout(1500)
-    wait_for_curve(notebook, expected(int(readout.inner_text())))
+    page.wait_for_function("() => Number(document.querySelector('.widget-readout').textContent) > 8")
+    page.wait_for_timeout(1500)
+    depth = int(page.locator(".widget-readout").first.inner_text())
+    wait_for_curve(notebook, expected(depth))
     notebook.screenshot(f"gradient_dragged_{request.node.callspec.id}")
+
+    page.locator(".lntutor-placements select").first.select_option([])
+    page.get_by_text("Pick at least one LN position. The last picture stays.").wait_for()
+    wait_for_curve(notebook, expected(depth))
 
 
 def test_the_explorers_of_placements_and_of_the_theorem_follow_their_controls(run_cells, request):
@@ -120,39 +143,6 @@ def test_forty_quick_moves_on_three_controls_end_in_the_right_picture(run_cells)
     width = int(notebook.page.locator(".widget-readout").nth(1).inner_text())
     wait_for_curve(notebook, expected(depth, width))
     wait_for_curve(notebook, expected(depth, width, "pre"), "pre")
-
-
-def test_pin_reset_copy_and_table_work_by_their_buttons(run_cells, request):
-    """Oracle: traces in the page, the line of code, the rows of the table."""
-    notebook = run_cells(*cells("GradientExplorer(depth=4)"))
-    wait_for_curve(notebook, expected(4))
-    button = lambda words: notebook.page.get_by_role("button", name=words, exact=True)  # noqa: E731
-    button("Pin").click()
-    focus(notebook, 0)
-    notebook.page.keyboard.press("ArrowRight")
-    wait_for_curve(notebook, expected(5))
-    assert plot_value(notebook, "gd._fullData.filter(t => t.uid.startsWith('pin0_2f')).length") > 0
-    button("Copy setting").click()
-    setting = notebook.page.locator("input[type=text]").last
-    setting.wait_for()
-    notebook.page.wait_for_function(
-        "() => [...document.querySelectorAll('input[type=text]')].some(i => i.value === 'GradientExplorer(depth=5)')"
-    )
-    button("Show table").click()
-    notebook.page.locator("table", has_text="below_floor").first.wait_for()
-    notebook.screenshot(f"gradient_pinned_{request.node.callspec.id}")
-    button("Reset").click()
-    wait_for_curve(notebook, expected(6))
-    assert plot_value(notebook, "gd._fullData.filter(t => t.uid.startsWith('pin')).length") == 0
-
-
-def test_a_mistake_is_said_under_the_plot(run_cells):
-    """Oracle: the sentence, and the plot that stays."""
-    notebook = run_cells(*cells("GradientExplorer(depth=3)"))
-    wait_for_curve(notebook, expected(3))
-    notebook.page.locator(".lntutor-placements select").first.select_option([])
-    notebook.page.get_by_text("Pick at least one LN position. The last picture stays.").wait_for()
-    wait_for_curve(notebook, expected(3))
 
 
 def test_reloading_the_page_keeps_the_explorer(in_lab):

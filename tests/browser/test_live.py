@@ -78,38 +78,52 @@ def drag(notebook: Notebook, start: tuple[float, float], end: tuple[float, float
     mouse.up()
 
 
-def test_a_cell_draws_the_plot(run_cells, request):
-    """Oracle: the figure's own numbers and text alternative, and the width of the cell."""
+def press(notebook: Notebook, *keys: str) -> None:
+    """Give the keys to the first slider."""
+    notebook.slider().focus()
+    for key in keys:
+        notebook.page.keyboard.press(key)
+
+
+def test_a_cell_draws_the_plot_as_wide_as_it_is_and_leaves_the_page_alone(run_cells, request):
+    """Oracle: the figure's own numbers and text alternative; the cell's width, before and after the window's changes;
+    the tab index of everything inside the image, and the names that plotly.js's bundle would set.
+    """
     notebook = run_cells(SETUP, "plot")
     wait_for_line(notebook, 1)
     image = notebook.page.get_by_role("img", name="A line of slope 1 and a parabola", exact=True)
     assert image.count() == 1
     assert image.bounding_box()["height"] == 420
-    [(own, drawn)] = widths(notebook)
-    assert own == drawn > 800
+    [(before, drawn)] = widths(notebook)
+    assert before == drawn > 800
     notebook.screenshot(f"live_{request.node.callspec.id}")
 
+    notebook.page.set_viewport_size({"width": 1000, "height": 900})
+    wait_for_plot(notebook, f"gd._fullLayout.width < {before - 100}")
+    [(own, drawn)] = widths(notebook)
+    assert own == drawn == before - 280
+    notebook.page.set_viewport_size({"width": 1280, "height": 900})
+    wait_for_plot(notebook, f"gd._fullLayout.width === {before}")
 
-def test_keys_move_the_picture(run_cells):
-    """Oracle: slope × x for the slider's value, and the text alternative of that figure."""
+    buttons = plot_value(notebook, "[...gd.querySelectorAll('a, button, [tabindex]')].map(node => node.tabIndex)")
+    assert buttons
+    assert set(buttons) == {-1}
+    assert plot_value(notebook, "gd.querySelectorAll('a[href]').length") == 0
+    assert notebook.page.evaluate("[typeof Plotly, typeof moduleName, typeof module]") == ["undefined"] * 3
+
+
+def test_keys_and_the_mouse_move_the_picture(run_cells, request):
+    """Oracle: slope × x for the number that stands beside the slider, and the text alternative of that figure."""
     notebook = run_cells(SETUP, SLIDER_AND_PLOT)
     wait_for_line(notebook, 1)
-    notebook.slider().focus()
-    notebook.page.keyboard.press("ArrowRight")
+    press(notebook, "ArrowRight")
     wait_for_line(notebook, 2)
-    notebook.page.keyboard.press("End")
+    press(notebook, "End")
     wait_for_line(notebook, 10)
-    for _ in range(7):
-        notebook.page.keyboard.press("ArrowLeft")
-    wait_for_line(notebook, 3)
-    assert notebook.page.get_by_role("img", name="A line of slope 3 and a parabola").count() == 1
-    assert deliveries(notebook) == 1
-
-
-def test_dragging_moves_the_picture(run_cells, request):
-    """Oracle: slope × x for the number that stands beside the slider."""
-    notebook = run_cells(SETUP, SLIDER_AND_PLOT)
+    press(notebook, *["ArrowLeft"] * 9)
     wait_for_line(notebook, 1)
+    assert notebook.page.get_by_role("img", name="A line of slope 1 and a parabola").count() == 1
+
     box = notebook.slider().bounding_box()
     start = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
     drag(notebook, start, (start[0] + 100, start[1]))
@@ -117,7 +131,83 @@ def test_dragging_moves_the_picture(run_cells, request):
     slope = int(notebook.page.locator(".widget-readout").inner_text())
     assert 4 <= slope <= 8
     wait_for_line(notebook, slope)
+    assert deliveries(notebook) == 1
     notebook.screenshot(f"live_dragged_{request.node.callspec.id}")
+
+
+def test_zoom_and_hidden_traces_survive_an_update_and_the_page_saves_a_png(run_cells, request):
+    """Oracle: ranges and hidden names before the update, and after a double click, which resets the zoom; the PNG
+    header of the saved file, twice the plot's width and height, saved once though the plot is shown twice.
+    """
+    buttons = """
+more, keep = (widgets.Button(description=name) for name in ("More", "Keep"))
+more.on_click(lambda _: plot.show(lines(2, go.Scatter(x=x, y=x + 5, name="new"))))
+keep.on_click(lambda _: plot.download_png("slope"))
+widgets.VBox([slider, more, keep, plot, plot])"""
+    notebook = run_cells(SETUP, buttons)
+    wait_for_line(notebook, 1)
+    notebook.page.locator(".lntutor-live").first.scroll_into_view_if_needed()
+    whole = plot_value(notebook, "gd._fullLayout.xaxis.range")
+    area = notebook.page.locator(".nsewdrag").first.bounding_box()
+    corner = area["x"] + 0.3 * area["width"], area["y"] + 0.3 * area["height"]
+    drag(notebook, corner, (corner[0] + 0.4 * area["width"], corner[1] + 0.4 * area["height"]))
+    wait_for_plot(notebook, f"gd._fullLayout.xaxis.range[0] > {whole[0]} + 0.5")
+    zoomed = plot_value(notebook, "[gd._fullLayout.xaxis.range, gd._fullLayout.yaxis.range]")
+    notebook.page.locator(".legendtoggle").nth(1).click()
+    wait_for_plot(notebook, "gd._fullData[1].visible === 'legendonly'")
+    press(notebook, "ArrowRight")
+    wait_for_line(notebook, 2)
+    notebook.page.get_by_role("button", name="More", exact=True).click()
+    wait_for_plot(notebook, "gd._fullData.length === 3")
+    assert plot_value(notebook, "[gd._fullLayout.xaxis.range, gd._fullLayout.yaxis.range]") == zoomed
+    seen = plot_value(notebook, "Object.fromEntries(gd._fullData.map(trace => [trace.name, trace.visible]))")
+    assert seen == {"new": True, "line": True, "x² <i>é</i>": "legendonly"}
+    notebook.screenshot(f"live_zoomed_{request.node.callspec.id}")
+    notebook.page.locator(".lntutor-live").first.scroll_into_view_if_needed()
+    area = notebook.page.locator(".nsewdrag").first.bounding_box()
+    notebook.page.mouse.dblclick(area["x"] + area["width"] / 2, area["y"] + area["height"] / 2)
+    wait_for_plot(notebook, "gd._fullLayout.xaxis.autorange === true && gd._fullLayout.yaxis.autorange === true")
+    assert plot_value(notebook, "gd._fullLayout.xaxis.range") == pytest.approx(whole, abs=0.01)
+
+    saved = []
+    notebook.page.on("download", lambda download: saved.append(download))
+    with notebook.page.expect_download() as waiting:
+        notebook.page.get_by_role("button", name="Keep").click()
+    content = waiting.value.path().read_bytes()
+    assert waiting.value.suggested_filename == "slope.png"
+    assert content.startswith(b"\x89PNG")
+    [(own, _), _] = widths(notebook)
+    assert struct.unpack(">II", content[16:24]) == (2 * own, 840)
+    notebook.page.wait_for_timeout(500)
+    assert len(saved) == 1
+
+
+def test_a_reload_keeps_the_plot_and_a_restarted_kernel_draws_in_the_same_page(in_lab):
+    """Oracle: the figure on screen before the page of a saved notebook is loaded again, its kernel alive; then the
+    new kernel's figure, in a page that has plotly.js already.
+    """
+    notebook = in_lab(SETUP, SLIDER_AND_PLOT)
+    wait_for_line(notebook, 1)
+    press(notebook, "ArrowRight")
+    wait_for_line(notebook, 2)
+    notebook.save()
+    notebook.page.reload()
+    notebook.wait_for_idle()
+    wait_for_line(notebook, 2)
+    press(notebook, "ArrowRight")
+    wait_for_line(notebook, 3)
+    assert deliveries(notebook) == 2  # one per page load
+    notebook.screenshot("live_reloaded")
+
+    notebook.menu("Kernel", "kernelmenu:restart-and-clear")
+    notebook.page.locator(".jp-Dialog .jp-mod-accept").click()
+    notebook.page.locator(".lntutor-live").wait_for(state="detached")
+    notebook.wait_for_idle()
+    notebook.run_all()
+    wait_for_line(notebook, 1)
+    press(notebook, "ArrowRight")
+    wait_for_line(notebook, 2)
+    assert deliveries(notebook) == 2
 
 
 def test_three_plots_share_one_library(run_cells, request):
@@ -167,19 +257,6 @@ def test_a_plot_that_was_hidden_is_right_when_it_shows(run_cells):
     assert own == drawn > 700
 
 
-def test_the_width_follows_the_window(run_cells):
-    """Oracle: the cell's width before and after."""
-    notebook = run_cells(SETUP, "plot")
-    wait_for_line(notebook, 1)
-    [(before, _)] = widths(notebook)
-    notebook.page.set_viewport_size({"width": 1000, "height": 900})
-    wait_for_plot(notebook, f"gd._fullLayout.width < {before - 100}")
-    [(own, drawn)] = widths(notebook)
-    assert own == drawn == before - 280
-    notebook.page.set_viewport_size({"width": 1280, "height": 900})
-    wait_for_plot(notebook, f"gd._fullLayout.width === {before}")
-
-
 @pytest.mark.parametrize("lecture", [False, True])
 def test_a_drawing_keeps_its_proportions_on_a_narrow_page(in_voila, lecture):
     """Oracle: the browser's boxes: the words' over those of the rectangles around them, and of the whole plot."""
@@ -200,113 +277,6 @@ def test_a_drawing_keeps_its_proportions_on_a_narrow_page(in_voila, lecture):
             return [...document.querySelectorAll('.annotation-text, .textpoint')]
                 .filter(node => !within(box(node), plot) || wide(box(node))).map(node => node.textContent) }"""
         assert notebook.page.evaluate(over) == []
-
-
-def test_zoom_and_hidden_traces_survive_an_update(run_cells, request):
-    """Oracle: the ranges and the visibility before the update; afterwards a double click resets the zoom."""
-    notebook = run_cells(SETUP, SLIDER_AND_PLOT)
-    wait_for_line(notebook, 1)
-    notebook.page.locator(".lntutor-live").scroll_into_view_if_needed()
-    whole = plot_value(notebook, "gd._fullLayout.xaxis.range")
-    area = notebook.page.locator(".nsewdrag").bounding_box()
-    corner = area["x"] + 0.3 * area["width"], area["y"] + 0.3 * area["height"]
-    drag(notebook, corner, (corner[0] + 0.4 * area["width"], corner[1] + 0.4 * area["height"]))
-    wait_for_plot(notebook, f"gd._fullLayout.xaxis.range[0] > {whole[0]} + 0.5")
-    zoomed = plot_value(notebook, "[gd._fullLayout.xaxis.range, gd._fullLayout.yaxis.range]")
-    notebook.page.locator(".legendtoggle").nth(1).click()
-    wait_for_plot(notebook, "gd._fullData[1].visible === 'legendonly'")
-    notebook.slider().focus()
-    notebook.page.keyboard.press("ArrowRight")
-    wait_for_line(notebook, 2)
-    assert plot_value(notebook, "[gd._fullLayout.xaxis.range, gd._fullLayout.yaxis.range]") == zoomed
-    assert plot_value(notebook, "gd._fullData.map(trace => trace.visible)") == [True, "legendonly"]
-    notebook.screenshot(f"live_zoomed_{request.node.callspec.id}")
-    notebook.page.mouse.dblclick(area["x"] + area["width"] / 2, area["y"] + area["height"] / 2)
-    wait_for_plot(notebook, "gd._fullLayout.xaxis.autorange === true && gd._fullLayout.yaxis.autorange === true")
-    assert plot_value(notebook, "gd._fullLayout.xaxis.range") == pytest.approx(whole, abs=0.01)
-
-
-def test_a_hidden_trace_stays_hidden_when_another_comes_before_it(run_cells):
-    """Oracle: the names of the traces that are hidden."""
-    more = """
-button = widgets.Button(description="More")
-button.on_click(lambda _: plot.show(lines(1, go.Scatter(x=x, y=x + 5, name="new"))))
-widgets.VBox([button, plot])"""
-    notebook = run_cells(SETUP, more)
-    wait_for_line(notebook, 1)
-    notebook.page.locator(".lntutor-live").scroll_into_view_if_needed()
-    notebook.page.locator(".legendtoggle").nth(1).click()
-    wait_for_plot(notebook, "gd._fullData[1].visible === 'legendonly'")
-    notebook.page.get_by_role("button", name="More", exact=True).click()
-    wait_for_plot(notebook, "gd._fullData.length === 3")
-    seen = plot_value(notebook, "Object.fromEntries(gd._fullData.map(trace => [trace.name, trace.visible]))")
-    assert seen == {"new": True, "line": True, "x² <i>é</i>": "legendonly"}
-
-
-def test_the_plot_leaves_the_focus_and_the_globals_of_the_page_alone(run_cells):
-    """Oracle: the tab index of everything inside the image, and the names that plotly.js's bundle would set."""
-    notebook = run_cells(SETUP, "plot")
-    wait_for_line(notebook, 1)
-    buttons = plot_value(notebook, "[...gd.querySelectorAll('a, button, [tabindex]')].map(node => node.tabIndex)")
-    assert buttons
-    assert set(buttons) == {-1}
-    assert plot_value(notebook, "gd.querySelectorAll('a[href]').length") == 0
-    assert notebook.page.evaluate("[typeof Plotly, typeof moduleName, typeof module]") == ["undefined"] * 3
-
-
-def test_the_page_saves_a_png(run_cells):
-    """Oracle: the PNG header of the saved file, twice the plot's width and height."""
-    save = """
-button = widgets.Button(description="Keep")
-button.on_click(lambda _: plot.download_png("slope"))
-widgets.VBox([button, plot, plot])"""
-    notebook = run_cells(SETUP, save)
-    wait_for_line(notebook, 1)
-    saved = []
-    notebook.page.on("download", lambda download: saved.append(download))
-    with notebook.page.expect_download() as waiting:
-        notebook.page.get_by_role("button", name="Keep").click()
-    content = waiting.value.path().read_bytes()
-    assert waiting.value.suggested_filename == "slope.png"
-    assert content.startswith(b"\x89PNG")
-    [(own, _), _] = widths(notebook)
-    assert struct.unpack(">II", content[16:24]) == (2 * own, 840)
-    notebook.page.wait_for_timeout(500)
-    assert len(saved) == 1
-
-
-def test_a_reload_keeps_the_plot(in_lab):
-    """Oracle: the figure on screen before the page of a saved notebook is loaded again, its kernel alive."""
-    notebook = in_lab(SETUP, SLIDER_AND_PLOT)
-    wait_for_line(notebook, 1)
-    notebook.slider().focus()
-    notebook.page.keyboard.press("ArrowRight")
-    wait_for_line(notebook, 2)
-    notebook.save()
-    notebook.page.reload()
-    notebook.wait_for_idle()
-    wait_for_line(notebook, 2)
-    notebook.slider().focus()
-    notebook.page.keyboard.press("ArrowRight")
-    wait_for_line(notebook, 3)
-    assert deliveries(notebook) == 2  # one per page load
-    notebook.screenshot("live_reloaded")
-
-
-def test_a_restarted_kernel_draws_in_the_same_page(in_lab):
-    """Oracle: the new kernel's figure; the page has plotly.js already."""
-    notebook = in_lab(SETUP, SLIDER_AND_PLOT)
-    wait_for_line(notebook, 1)
-    notebook.menu("Kernel", "kernelmenu:restart-and-clear")
-    notebook.page.locator(".jp-Dialog .jp-mod-accept").click()
-    notebook.page.locator(".lntutor-live").wait_for(state="detached")
-    notebook.wait_for_idle()
-    notebook.run_all()
-    wait_for_line(notebook, 1)
-    notebook.slider().focus()
-    notebook.page.keyboard.press("ArrowRight")
-    wait_for_line(notebook, 2)
-    assert deliveries(notebook) == 1
 
 
 def test_a_second_notebook_in_the_page_uses_the_same_library(in_lab, scratch):
