@@ -37,7 +37,7 @@ class Claim:
     key: str  # stable: notebooks record their measurements under it
     source: str
     where: str
-    words: str
+    sentence: str
     notebook: str  # two digits: the notebook that measures it
 
 
@@ -199,7 +199,7 @@ _CLAIMS = [
     ("zhu.match", "Zhu et al. 2025", "abstract", "09",
      "Networks with Dynamic Tanh match or exceed those with norms, mostly without tuning."),
 ]  # fmt: skip
-CLAIMS = {key: Claim(key, source, where, words, notebook) for key, source, where, notebook, words in _CLAIMS}
+CLAIMS = {key: Claim(key, source, where, sentence, notebook) for key, source, where, notebook, sentence in _CLAIMS}
 
 
 # Measurements --------------------------------------------------------------------------------------------------
@@ -227,9 +227,9 @@ def record(
         raise ValueError(f"{key} is out of reach: {advice}, got {short_repr(measured)}.")
     check_type("size", size, str)
     tables = as_tuple("tables", tables, "('warmup', 'figure2_multi30k')")
-    words, computed = _as_text(key, measured)
+    text, computed = _as_text(key, measured)
     entry: dict[str, Any] = {
-        "measured": f"{words} ({size})" if size else words,
+        "measured": f"{text} ({size})" if size else text,
         "spread": computed if spread is None else f"± {_number(spread)}" if is_number(spread) else str(spread),
         "verdict": verdict,
     }
@@ -302,7 +302,7 @@ def _row(claim: Claim, entry: dict, guess: dict) -> tuple[str, ...]:
     guessed = entry.get("guess") or guess.get("words") or NO_GUESS
     measured, verdict = entry.get("measured", NOT_YET), entry.get("verdict", NOT_YET)
     source = f"{claim.source}, {claim.where}"
-    return claim.words, source, str(guessed), str(measured), str(entry.get("spread", "")), str(verdict)
+    return claim.sentence, source, str(guessed), str(measured), str(entry.get("spread", "")), str(verdict)
 
 
 def _notebook(notebook: str | int | None) -> str | None:
@@ -405,7 +405,7 @@ def stored_ledger() -> Ledger:
     source = [f"{claim.source}, {claim.where}" for claim in CLAIMS.values()]
     table = kept.reindex(columns=["measured", "spread", "verdict", "command"]).fillna("")
     table.insert(0, "source", source)
-    table.insert(0, "claim", [claim.words for claim in CLAIMS.values()])
+    table.insert(0, "claim", [claim.sentence for claim in CLAIMS.values()])
     return Ledger(table, _counted(kept["verdict"].fillna(NOT_YET)))
 
 
@@ -413,5 +413,5 @@ def _counted(verdicts: Iterable[str]) -> str:
     """How many claims hold, and how many do not, in a sentence."""
     found = list(verdicts)
     counts = {verdict: found.count(verdict) for verdict in (*VERDICTS, NOT_YET)}
-    words = [f"{n} {verdict if n == 1 else PLURAL.get(verdict, verdict)}" for verdict, n in counts.items() if n]
-    return f"{len(found)} claims: {', '.join(words)}."
+    counted = [f"{n} {verdict if n == 1 else PLURAL.get(verdict, verdict)}" for verdict, n in counts.items() if n]
+    return f"{len(found)} claims: {', '.join(counted)}."

@@ -50,7 +50,7 @@ class Choices:
         """What to do next, after an incomplete guess."""
         return ""
 
-    def words(self, guess: Any) -> str:
+    def describe(self, guess: Any) -> str:
         """The guess as text, for a sentence and for the ledger."""
         return str(guess)
 
@@ -116,7 +116,7 @@ class Votes(Choices):
     def after(self, guess: Any) -> str:
         return f"First vote stored: {sum(guess[0])} hands. Let them talk to each other, then count again."
 
-    def words(self, guess: Any) -> str:
+    def describe(self, guess: Any) -> str:
         return ", then ".join(" : ".join(map(str, hands)) for hands in guess) + " hands"
 
     def reset(self) -> None:
@@ -157,7 +157,7 @@ class Value(Choices):
     def _between(self) -> str:
         return f"{number(self.low)} to {number(self.high)} {escape(self.unit)}".strip()
 
-    def words(self, guess: Any) -> str:
+    def describe(self, guess: Any) -> str:
         return f"{number(guess)} {self.unit}".strip()
 
     def reset(self) -> None:
@@ -171,7 +171,7 @@ class Value(Choices):
         return "a finite number"
 
     def together(self, guess: Any, measured: Any) -> Iterator[Any]:
-        yield _sentence(*(None if v is None else self.words(v) for v in (guess, measured)))
+        yield _sentence(*(None if v is None else self.describe(v) for v in (guess, measured)))
         if measured is not None:
             yield guess_on_line(guess, measured, (self.low, self.high), unit=self.unit, log=self.log)
 
@@ -204,7 +204,7 @@ class Curve(Value):
     def static(self) -> str:
         return f"<p>A number from {self._between()} at each of {escape(', '.join(map(str, self.places)))}.</p>"
 
-    def words(self, guess: Any) -> str:
+    def describe(self, guess: Any) -> str:
         return f"{', '.join(map(number, guess))} {self.unit}".strip()
 
     def reset(self) -> None:
@@ -223,7 +223,7 @@ class Curve(Value):
         return f"{len(self.places)} finite numbers, one for each x value"
 
     def together(self, guess: Any, measured: Any) -> Iterator[Any]:
-        yield _sentence(*(None if v is None else self.words(v) for v in (guess, measured)))
+        yield _sentence(*(None if v is None else self.describe(v) for v in (guess, measured)))
         if guess is not None or measured is not None:
             yield guess_on_curve(self.places, guess, measured, unit=self.unit, log=self.log)
 

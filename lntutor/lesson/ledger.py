@@ -75,7 +75,7 @@ def row(claim: Claim, entry: dict) -> dict[str, str]:
     """One row of the file, from what a notebook recorded or from an older row."""
     again = entry.get("command") or command(claim.notebook, entry.get("tables", ()))
     found = [entry.get("measured", NOT_YET), entry.get("spread", ""), entry.get("verdict", NOT_YET), again]
-    values = [claim.key, claim.notebook, claim.source, claim.where, claim.words, *found]
+    values = [claim.key, claim.notebook, claim.source, claim.where, claim.sentence, *found]
     return dict(zip(STORED, values, strict=True))
 
 

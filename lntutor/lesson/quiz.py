@@ -9,7 +9,7 @@ import ipywidgets as w
 
 from lntutor.lesson.notes import NOTES
 from lntutor.lesson.question import CSS, Question, button, prose, radio, revealing, show
-from lntutor.lesson.questions import INVENTORY, READINESS, Item
+from lntutor.lesson.quiz_items import INVENTORY, READINESS, Item
 from lntutor.model.checks import as_tuple, check_flag, check_type, short_repr
 from lntutor.page.accessibility import Accessibility
 
@@ -120,23 +120,23 @@ def _answered(item: Item, answer: str) -> str:
     """The feedback on an answer."""
     choice = next(choice for choice in item.choices if choice.text == answer)
     if not choice.misconception:
-        return f"<p>✓ Yes. {escape(choice.words)}</p>"
+        return f"<p>✓ Yes. {escape(choice.explanation)}</p>"
     right, read = item.right, f"<p>To read: {escape(item.read)}</p>" if item.read else ""
     return (
-        f"<p>△ A common view (<i>{escape(choice.misconception)}</i>). {escape(choice.words)}</p>"
+        f"<p>△ A common view (<i>{escape(choice.misconception)}</i>). {escape(choice.explanation)}</p>"
         f"<details><summary>What is the case</summary><p>“{escape(right.text)}”. "
-        f"{escape(right.words)}</p></details>{read}"
+        f"{escape(right.explanation)}</p></details>{read}"
     )
 
 
 def _explained(item: Item) -> str:
     """All explanations of an item."""
     others = "".join(
-        f"<li>“{escape(c.text)}” (<i>{escape(c.misconception)}</i>): {escape(c.words)}</li>"
+        f"<li>“{escape(c.text)}” (<i>{escape(c.misconception)}</i>): {escape(c.explanation)}</li>"
         for c in item.choices
         if c.misconception
     )
-    return f"<p>✓ “{escape(item.right.text)}”. {escape(item.right.words)}</p><ul>{others}</ul>"
+    return f"<p>✓ “{escape(item.right.text)}”. {escape(item.right.explanation)}</p><ul>{others}</ul>"
 
 
 def readiness() -> Quiz:

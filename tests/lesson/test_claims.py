@@ -39,8 +39,8 @@ def test_every_notebook_has_claims_and_every_claim_says_where_it_stands():
         assert claim.key == key
         assert claim.source[-4:].isdigit()
         assert claim.where
-        assert claim.words[0].isupper() or claim.words[0] == "σ"
-        assert claim.words.endswith(".")
+        assert claim.sentence[0].isupper() or claim.sentence[0] == "σ"
+        assert claim.sentence.endswith(".")
 
 
 def test_an_empty_ledger_says_that_nothing_is_measured():

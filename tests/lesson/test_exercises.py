@@ -177,8 +177,8 @@ def test_every_mistake_gets_its_own_words(exercise):
         for source in examples[mistake.name]:
             for result in results(exercise, answer_of(source, exercise.name)):
                 assert (result.status, result.mistake) == ("mistake", mistake.name), source
-                assert result.words == f"{mistake.words} {exercise.hint}"
-                words.add(result.words)
+                assert result.message == f"{mistake.message} {exercise.hint}"
+                words.add(result.message)
     assert len(words) == len(exercise.mistakes)
 
 
@@ -187,9 +187,9 @@ def test_an_exercise_is_in_a_notebook_and_its_mistakes_teach_without_giving_the_
     """Oracle: the `check` cells of the notebooks; no code in the words, and the hint is named."""
     assert exercise.name in {task.name for _, task in IN_NOTEBOOKS}
     for mistake in exercise.mistakes:
-        assert not re.search(r"softmax\(|tril|masked_fill|reshape\(|transpose|return ", mistake.words)
-        assert "wrong" not in mistake.words.lower()
-        assert "!" not in mistake.words
+        assert not re.search(r"softmax\(|tril|masked_fill|reshape\(|transpose|return ", mistake.message)
+        assert "wrong" not in mistake.message.lower()
+        assert "!" not in mistake.message
     assert "Hint" in exercise.hint
 
 
@@ -239,7 +239,7 @@ def test_what_is_not_attempted(source):
     """Oracle: forms of a starter, whether or not they run."""
     result = check(DOUBLE, answer_of(source, "double"))
     assert result.status == "not attempted"
-    assert "See Hint 1." in result.words
+    assert "See Hint 1." in result.message
 
 
 @pytest.mark.parametrize(
@@ -254,7 +254,7 @@ def test_what_is_right(source):
     """Oracle: twice x, in any form; dots of an index are no placeholder, and inputs may be changed."""
     result = check(DOUBLE, answer_of(source, "double"))
     assert result.status == "right", result
-    assert result.words == "Twice."
+    assert result.message == "Twice."
 
 
 @pytest.mark.parametrize(
@@ -280,7 +280,7 @@ def test_what_is_said_of_other_answers(source, status, words):
     """Oracle: the words, which name what was given."""
     result = check(DOUBLE, answer_of(source, "double"))
     assert result.status == status
-    assert re.search(words, result.words), result.words
+    assert re.search(words, result.message), result.message
 
 
 @pytest.mark.parametrize(
@@ -300,14 +300,14 @@ def test_values_words_and_objects_are_judged(exercise, answer, status):
     result = check(exercise, answer)
     assert result.status == status
     if status == "other":
-        assert "0.5" not in result.words.replace("−0.44", "")
+        assert "0.5" not in result.message.replace("−0.44", "")
 
 
 @pytest.mark.parametrize("answer", [lambda: -0.5, "minus a half"])
 def test_what_is_no_number_is_told_so(answer):
     """Oracle: the words, which say what is wanted, and no address in memory."""
-    assert "expected is a number" in check(SLOPE, answer).words
-    assert "0x" not in check(SLOPE, answer).words
+    assert "expected is a number" in check(SLOPE, answer).message
+    assert "0x" not in check(SLOPE, answer).message
 
 
 def test_a_result_reads_well_with_and_without_a_page():

@@ -60,12 +60,12 @@ def test_one_command_writes_every_claim_with_what_its_notebook_recorded(course, 
     table = stored()
     assert [table.index.name, *table.columns] == STORED
     assert list(table.index) == list(CLAIMS)
-    assert list(table["claim"]) == [claim.words for claim in CLAIMS.values()]
+    assert list(table["claim"]) == [claim.sentence for claim in CLAIMS.values()]
     assert table.loc["attention.variance"].to_dict() == {
         "notebook": "01",
         "source": "Vaswani et al. 2017",
         "where": "section 3.2.1, footnote",
-        "claim": CLAIMS["attention.variance"].words,
+        "claim": CLAIMS["attention.variance"].sentence,
         "measured": "64 (d = 64)",
         "spread": "± 1 over 3 seeds",
         "verdict": "holds",
@@ -119,11 +119,11 @@ def test_some_notebooks_alone_leave_the_rows_of_the_others(course):
     lesson(course, "02_two", SECOND)
     old = {"measured": "as before", "spread": "± 1", "verdict": "open", "command": "python -m lntutor claims 03"}
     ledger.write({"lemma1": old, "talk.sigma": old, "talk.per_layer": old})
-    text = (results.FOLDER / FILE).read_text().replace(CLAIMS["lemma1"].words.split(",")[0], "For all X")
+    text = (results.FOLDER / FILE).read_text().replace(CLAIMS["lemma1"].sentence.split(",")[0], "For all X")
     (results.FOLDER / FILE).write_text(text)
     assert main(["claims", "2"]) == 0
     table = stored()
-    assert table.loc["lemma1"].to_dict().items() >= (old | {"claim": CLAIMS["lemma1"].words}).items()
+    assert table.loc["lemma1"].to_dict().items() >= (old | {"claim": CLAIMS["lemma1"].sentence}).items()
     assert table.loc["talk.sigma", "verdict"] == "does not hold here"
     assert set(table["verdict"].drop(["lemma1", "talk.sigma"])) == {NOT_YET}  # 02 recorded nothing of talk.per_layer
 
@@ -200,7 +200,7 @@ def test_the_stored_ledger_has_every_claim_as_the_list_words_it_measured_and_jud
     """Oracle: the list of claims; the verdicts there are; a number or a sentence for each that has a notebook here."""
     table = stored()
     assert list(table.index) == list(CLAIMS)
-    for name, field in {"notebook": "notebook", "source": "source", "where": "where", "claim": "words"}.items():
+    for name, field in {"notebook": "notebook", "source": "source", "where": "where", "claim": "sentence"}.items():
         assert list(table[name]) == [getattr(claim, field) for claim in CLAIMS.values()]
     assert table.attrs["made by"] == "python -m lntutor claims"
     here = table[table["notebook"].isin(LESSONS)]
@@ -244,7 +244,7 @@ def test_the_stored_ledger_is_a_page_of_its_own(tmp_path, capsys):
     parser.handle_starttag = lambda tag, attributes: tags.append((tag, dict(attributes).get("scope")))
     parser.handle_data = lambda data: headers.append(data) if tags[-1:] == [("th", "row")] else None
     parser.feed(text)
-    assert headers == [claim.words for claim in CLAIMS.values()]
+    assert headers == [claim.sentence for claim in CLAIMS.values()]
     assert not {"script", "link", "img", "iframe"} & {tag for tag, _ in tags}
     assert "http" not in text
     assert main(["claims", "--page", str(file / "below" / "a file.html")]) == 1

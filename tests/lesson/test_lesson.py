@@ -19,7 +19,7 @@ from lntutor import lesson
 from lntutor.lesson import Predict, Quiz, claims, inventory, question, readiness
 from lntutor.lesson import notes as store
 from lntutor.lesson.notes import Notes
-from lntutor.lesson.questions import INVENTORY, READINESS, Choice, Item
+from lntutor.lesson.quiz_items import INVENTORY, READINESS, Choice, Item
 from lntutor.page import live
 
 KEEPERS = (store, claims, question, lesson.predict, lesson.quiz)  # the modules that hold the notes
@@ -376,7 +376,7 @@ def test_one_vote_can_be_revealed_too():
 def test_another_process_knows_the_guess_without_widgets(tmp_path):
     """Oracle: a second Python, which has nothing but the file, and its modules."""
     guessed("it stays")
-    code = "import sys, lntutor.lesson.questions; from lntutor.lesson.notes import guess_of as g; "
+    code = "import sys, lntutor.lesson.quiz_items; from lntutor.lesson.notes import guess_of as g; "
     code += "print(g('growth'), g('other'), {'ipywidgets', 'plotly'} & set(sys.modules))"
     assert subprocess.check_output([sys.executable, "-c", code], text=True).strip() == "it stays None set()"
     assert {path.name for path in tmp_path.iterdir()} == {"notes.json", "notes.lock"}
@@ -547,7 +547,7 @@ def test_the_inventory_has_ten_items_and_the_named_misconceptions():
     assert named >= NAMED
     assert len({item.key for item in INVENTORY}) == 10
     for item in (*INVENTORY, *READINESS):
-        assert all(choice.words for choice in item.choices)
+        assert all(choice.explanation for choice in item.choices)
     places = [item.choices.index(item.right) for item in INVENTORY]
     assert all(places.count(place) >= 3 for place in (0, 1, 2))  # the right answer has no usual place
 
@@ -557,7 +557,7 @@ def test_lecture_mode_shows_every_explanation(monkeypatch):
     monkeypatch.setenv("LNTUTOR_REVEAL", "1")
     for quiz, items in ((inventory("before"), INVENTORY), (readiness(), READINESS)):
         for item in items:
-            assert all(escape(choice.words) in quiz.feedback[item.key].value for choice in item.choices)
+            assert all(escape(choice.explanation) in quiz.feedback[item.key].value for choice in item.choices)
 
 
 def test_bad_questions_are_refused_in_a_sentence():

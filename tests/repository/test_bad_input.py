@@ -20,7 +20,7 @@ import lntutor as ln
 from lntutor import explore, figures, lesson
 from lntutor.lesson import claims
 from lntutor.lesson.exercises import Exercise, Mistake, check
-from lntutor.lesson.questions import READINESS, Choice, Item
+from lntutor.lesson.quiz_items import READINESS, Choice, Item
 from lntutor.measure.attention import sentence_attention, softmax_saturation
 from lntutor.model.checks import depth_list, seed_list
 from lntutor.model.placements import At, draw
@@ -258,7 +258,7 @@ ROWS = [
     Row("lesson.guess_of", lesson.guess_of, {}, {"name": TEXT}),
     Row("lesson.readiness", lesson.readiness, {}, {}),
     Row("lesson.forget", lesson.forget, {}, {}),
-    Row("lesson.Mistake", Mistake, {"name": "m", "words": "w"}, {}, free=("name", "words", "wrong", "seen")),
+    Row("lesson.Mistake", Mistake, {"name": "m", "message": "w"}, {}, free=("name", "message", "wrong", "seen")),
     Row("lesson.Exercise", Exercise, {"name": "e", "kind": "value", "reference": 1.0, "shows": "", "hint": ""}, {
         "kind": (*WORD, "function"), "inputs": (3, [1], None), "mistakes": (None, 3),
     }, free=("name", "reference", "shows", "hint", "tolerance")),

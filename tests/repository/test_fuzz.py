@@ -235,6 +235,6 @@ def test_any_answer_is_judged_in_words(name, answer, wrapped):
     """Oracle: a result with a known status and words; a function that returns junk is an answer too."""
     found = check(name, (lambda *args: answer) if wrapped else answer, seed=0)
     assert found.status in SYMBOLS
-    assert found.words
+    assert found.message
     assert found.heading in repr(found)
     assert "<p" in found._repr_html_()

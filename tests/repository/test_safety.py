@@ -17,7 +17,7 @@ from lntutor import figures, lesson
 from lntutor.explore import AttentionExplorer, GradientExplorer, PlacementExplorer, SignalExplorer
 from lntutor.lesson import claims, notes
 from lntutor.lesson.exercises import check
-from lntutor.lesson.questions import Choice, Item
+from lntutor.lesson.quiz_items import Choice, Item
 
 ROOT = Path(__file__).resolve().parents[2]
 CODE = sorted(path for folder in ("lntutor", "tools", "benchmarks") for path in (ROOT / folder).rglob("*.py"))

@@ -44,21 +44,21 @@ SYMBOLS = {  # status → symbol and text, so that colour is not needed
 
 @dataclass(frozen=True)
 class Mistake:
-    """A mistake known by name. Its words teach, and leave the solution to the reader.
+    """A mistake known by name. Its message teaches, and leaves the solution to the reader.
 
     `wrong` are answers that make it, functions or values. Or `seen(arguments, got, expected)` recognises it, with the
     two results as numpy arrays of any shape, or as the texts and objects that they are.
     """
 
     name: str
-    words: str
+    message: str
     wrong: tuple[Any, ...] = ()
     seen: Callable[[tuple, Any, Any], bool] | None = None
 
 
-def rule(name: str, words: str, broken: Callable[[Any], bool]) -> Mistake:
+def rule(name: str, message: str, broken: Callable[[Any], bool]) -> Mistake:
     """A mistake visible in the answer itself; a rule is tried only where the answer keeps all rules before it."""
-    return Mistake(name, words, seen=lambda arguments, answer, expected: broken(answer))
+    return Mistake(name, message, seen=lambda arguments, answer, expected: broken(answer))
 
 
 def maker(draw: Callable[..., tuple]) -> Callable[..., Callable[[np.random.Generator], tuple]]:
@@ -106,7 +106,7 @@ class Result:
 
     exercise: str
     status: str
-    words: str
+    message: str
     mistake: str = ""
     seed: int = field(default=0, repr=False)  # of the inputs, to see the same again: check(…, seed=…)
 
@@ -117,10 +117,10 @@ class Result:
         return f"{symbol} {self.exercise}: {status}" + (f" ({self.mistake})" if self.mistake else "")
 
     def __repr__(self) -> str:
-        return f"{self.heading}\n{self.words}"
+        return f"{self.heading}\n{self.message}"
 
     def _repr_html_(self) -> str:
-        body = "".join(f"<p style='margin:4px 0'>{escape(line)}</p>" for line in self.words.split("\n") if line)
+        body = "".join(f"<p style='margin:4px 0'>{escape(line)}</p>" for line in self.message.split("\n") if line)
         style = "border-left:4px solid currentColor;padding:4px 12px;margin:4px 0;max-width:52em"
         return f'<div role="status" style="{style}"><b>{escape(self.heading)}</b>{body}</div>'
 
@@ -155,8 +155,8 @@ def check(exercise: str | Exercise, answer: Any, *, seed: int | None = None) -> 
     task = find(exercise)
     seed = secrets.randbelow(2**32) if seed is None else check_int("seed", seed, 0, 2**32 - 1)
     if answer is None or answer is Ellipsis:
-        words = "Replace the dots with your answer, then run the cell again."
-        return _result(task, "not attempted", f"{words} {task.hint}")
+        message = "Replace the dots with your answer, then run the cell again."
+        return _result(task, "not attempted", f"{message} {task.hint}")
     judges = {"function": _check_function, "value": _check_value, "text": _check_text, "object": _check_object}
     try:
         return judges[task.kind](task, answer, seed)
@@ -165,12 +165,12 @@ def check(exercise: str | Exercise, answer: Any, *, seed: int | None = None) -> 
         return _result(task, "error", f"Your answer could not be read. {message}\n{task.hint}")
 
 
-def _result(task: Exercise, status: str, words: str, seed: int = 0) -> Result:
-    return Result(task.name, status, words, seed=seed)
+def _result(task: Exercise, status: str, message: str, seed: int = 0) -> Result:
+    return Result(task.name, status, message, seed=seed)
 
 
 def _named(task: Exercise, mistake: Mistake, seed: int = 0) -> Result:
-    return Result(task.name, "mistake", f"{mistake.words} {task.hint}", mistake.name, seed)
+    return Result(task.name, "mistake", f"{mistake.message} {task.hint}", mistake.name, seed)
 
 
 @dataclass(frozen=True)
@@ -185,8 +185,10 @@ class Trial:
 
 def _check_function(task: Exercise, answer: Any, seed: int) -> Result:
     if not callable(answer):
-        words = f"{task.name} asks for a function, and got {_kind(answer)}. Hand over the function itself, without ()."
-        return _result(task, "other", words)
+        message = (
+            f"{task.name} asks for a function, and got {_kind(answer)}. Hand over the function itself, without ()."
+        )
+        return _result(task, "other", message)
     if complaint := _signature_complaint(task, answer):
         return _result(task, "error", complaint)
     try:
@@ -202,8 +204,8 @@ def _check_function(task: Exercise, answer: Any, seed: int) -> Result:
     if mistake := _mistake_of(task, trials):
         return _named(task, mistake, seed)
     first = next(trial for trial in trials if trial.difference)
-    words = f"Called with {_call_text(task.reference, first.arguments)}.\n{first.difference}\n{task.hint}"
-    return _result(task, "other", words, seed=seed)
+    message = f"Called with {_call_text(task.reference, first.arguments)}.\n{first.difference}\n{task.hint}"
+    return _result(task, "other", message, seed=seed)
 
 
 def _trials(task: Exercise, answer: Callable, seed: int) -> Iterator[Trial]:
@@ -260,8 +262,8 @@ def _check_value(task: Exercise, answer: Any, seed: int) -> Result:
             return _named(task, mistake)
     numbers = _array(answer)
     comparable = numbers is not None and numbers.shape == np.shape(task.reference)
-    words = f"{_short(answer)} is not it." if comparable else apart  # without giving the value away
-    return _result(task, "other", f"{words} {task.hint}")
+    message = f"{_short(answer)} is not it." if comparable else apart  # without giving the value away
+    return _result(task, "other", f"{message} {task.hint}")
 
 
 def _check_text(task: Exercise, answer: Any, seed: int) -> Result:

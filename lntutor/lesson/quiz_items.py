@@ -1,6 +1,6 @@
 """The questions of the course as data: a readiness check, and a concept inventory taken at the start and at the end.
 
-Every distractor is a misconception with a name, and its words say what is the case instead.
+Every distractor is a misconception with a name, and its explanation says what is the case instead.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ class Choice:
     """One answer. The right one has no misconception."""
 
     text: str
-    words: str  # what a reader who picks it is told
+    explanation: str  # what a reader who picks it is told
     misconception: str = ""
 
 
