@@ -99,14 +99,14 @@ def test_keys_mouse_and_buttons_change_the_gradients(run_cells, request):
     notebook.screenshot(f"gradient_dragged_{request.node.callspec.id}")
 
     page.locator(".lntutor-placements select").first.select_option([])
-    page.get_by_text("Pick at least one LN position. The last picture stays.").wait_for()
+    page.locator("span.wrong", has_text="Pick at least one LN position. The last picture stays.").wait_for()
     wait_for_curve(notebook, expected(depth))
 
 
-def test_the_explorers_of_placements_and_of_the_theorem_follow_their_controls(run_cells, request):
+def test_the_explorers_of_placements_and_of_the_theorem_follow_their_controls(in_voila):
     """Oracle: the titles of the same figures drawn in this process; the screenshots are for people."""
     names = ("PlacementExplorer", "TheoremExplorer", "BoundednessExplorer")
-    notebook = run_cells(
+    notebook = in_voila(
         f"from IPython.display import display\nfrom lntutor.explore import {', '.join(names)}",
         f"display({', '.join(f'{name}()' for name in names)})",
     )
@@ -124,12 +124,12 @@ def test_the_explorers_of_placements_and_of_the_theorem_follow_their_controls(ru
         wait_for_plot(notebook, f"gd._fullLayout.title.text === {wanted}", index)
         notebook.page.locator(".lntutor-live").nth(index).scroll_into_view_if_needed()
         notebook.page.wait_for_timeout(400)
-        notebook.screenshot(f"{names[index]}_moved_{request.node.callspec.id}")
+        notebook.screenshot(f"{names[index]}_moved")
 
 
-def test_forty_quick_moves_on_three_controls_end_in_the_right_picture(run_cells):
+def test_forty_quick_moves_on_three_controls_end_in_the_right_picture(in_lab):
     """Oracle: the final values of the controls, measured in this process."""
-    notebook = run_cells(*cells("GradientExplorer(depth=4, width=32)"))
+    notebook = in_lab(*cells("GradientExplorer(depth=4, width=32)"))
     wait_for_curve(notebook, expected(4, 32))
     picker = notebook.page.locator(".lntutor-placements select").first
     for i in range(13):

@@ -1,6 +1,5 @@
 """The lesson kit in a page, by keyboard and by mouse: in JupyterLab and in Voilà."""
 
-import pytest
 from playwright.sync_api import Locator
 
 from tests.browser.jupyter import SECONDS, Notebook
@@ -41,11 +40,11 @@ def press(notebook: Notebook, name: str) -> None:
     notebook.page.keyboard.press("Enter")
 
 
-def picture(notebook: Notebook, name: str, request: pytest.FixtureRequest, of: str = ".lntutor-ask") -> None:
+def picture(notebook: Notebook, name: str, of: str = ".lntutor-ask") -> None:
     """A screenshot for people, with the question at the top."""
     notebook.page.locator(of).first.scroll_into_view_if_needed()
     notebook.page.wait_for_timeout(500)
-    notebook.screenshot(f"lesson_{name}_{request.node.callspec.id}")
+    notebook.screenshot(f"lesson_{name}")
 
 
 def cut(notebook: Notebook) -> list:
@@ -70,7 +69,7 @@ def test_a_guess_by_keyboard_draws_what_was_covered(run_cells, request):
     assert page.get_by_role("radio", checked=True).count() == 0
     assert page.locator(".lntutor-live").count() == 0
     assert cut(notebook) == []
-    picture(notebook, "covered", request)
+    picture(notebook, f"covered_{request.node.callspec.id}")
     radio.first.focus()
     for key in ("Tab", "Tab", "Space", "Tab"):  # every choice is a stop of its own
         page.keyboard.press(key)
@@ -83,7 +82,7 @@ def test_a_guess_by_keyboard_draws_what_was_covered(run_cells, request):
     assert cut(notebook) == []
     page.get_by_text("Why", exact=True).click()
     assert page.get_by_text("LN divides the gradient by ‖x‖/√d.", exact=True).is_visible()
-    picture(notebook, "revealed", request)
+    picture(notebook, f"revealed_{request.node.callspec.id}")
     press(notebook, "Guess again")
     page.locator(".lntutor-live").wait_for(state="detached")
     assert page.get_by_role("radio", checked=True).count() == 0
@@ -102,9 +101,9 @@ def test_skip_reveals_and_the_cell_run_again_stays_so(in_lab):
     assert button(notebook, "Guess again").is_visible()
 
 
-def test_values_and_curves_are_set_by_keys_and_drawn_with_the_measurement(run_cells, request):
+def test_values_and_curves_are_set_by_keys_and_drawn_with_the_measurement(in_voila):
     """Oracle: the slider's numbers, as drawn."""
-    notebook = run_cells(
+    notebook = in_voila(
         SETUP,
         'Predict("variance", "How large is the variance of q·k at d = 64?", value=(0, 100, 1), unit="per pair", '
         "reveal=lambda: 64.2)",
@@ -114,7 +113,7 @@ def test_values_and_curves_are_set_by_keys_and_drawn_with_the_measurement(run_ce
     notebook.slider().wait_for(timeout=60 * SECONDS)
     notebook.slider(5).wait_for()
     assert cut(notebook) == []
-    picture(notebook, "sliders", request)
+    picture(notebook, "sliders")
     notebook.slider(0).focus()
     for _ in range(3):
         notebook.page.keyboard.press("ArrowRight")
@@ -128,7 +127,7 @@ def test_values_and_curves_are_set_by_keys_and_drawn_with_the_measurement(run_ce
     wait_for_plot(notebook, index=1)
     curves = plot_value(notebook, "gd._fullData.map(t => [t.name, t.y.map(v => +v.toFixed(3))])", 1)
     assert curves == [["your guess", [1, 1, 1, 1, 10]], ["measured", [3, 2.2, 1.5, 1.1, 0.8]]]
-    picture(notebook, "curves", request)
+    picture(notebook, "curves")
 
 
 def test_a_button_acts_on_what_was_set_last_however_busy_the_kernel(run_cells):
@@ -154,9 +153,9 @@ def test_a_button_acts_on_what_was_set_last_however_busy_the_kernel(run_cells):
     notebook.page.get_by_text(f"You guessed it explodes; measured: {LONG}").wait_for()
 
 
-def test_a_class_votes_twice(run_cells, request):
+def test_a_class_votes_twice(in_lab):
     """Oracle: the counts typed, as bars."""
-    notebook = run_cells(SETUP, CHOICE.replace("because=", "class_mode=True, because="))
+    notebook = in_lab(SETUP, CHOICE.replace("because=", "class_mode=True, because="))
     page = notebook.page
     counts = page.locator(".lntutor-ask input[type=number]")
     counts.first.wait_for(timeout=60 * SECONDS)
@@ -166,18 +165,18 @@ def test_a_class_votes_twice(run_cells, request):
             counts.nth(i).fill(str(n))
             page.keyboard.press("Tab")
         page.wait_for_timeout(300)
-        picture(notebook, name.replace(" ", "_").lower(), request)
+        picture(notebook, name.replace(" ", "_").lower())
         press(notebook, name)
         page.wait_for_timeout(300)
     wait_for_plot(notebook, index=1)
     bars = plot_value(notebook, "gd._fullData.map(t => [t.name, Array.from(t.x), t.marker.pattern?.shape ?? ''])")
     assert bars == [["first vote", [20, 5, 5], ""], ["second vote", [3, 26, 1], "/"]]
-    picture(notebook, "voted", request)
+    picture(notebook, "voted")
 
 
-def test_questions_are_readable_and_answered_by_keys(run_cells, request):
+def test_questions_are_readable_and_answered_by_keys(in_voila):
     """Oracle: the words of the choice that was picked."""
-    notebook = run_cells(SETUP, "lesson.readiness()", 'lesson.inventory("before")')
+    notebook = in_voila(SETUP, "lesson.readiness()", 'lesson.inventory("before")')
     page = notebook.page
     radio = page.get_by_role("radio")
     radio.first.wait_for(timeout=60 * SECONDS)
@@ -187,15 +186,15 @@ def test_questions_are_readable_and_answered_by_keys(run_cells, request):
     press(notebook, "Store my answers")
     page.get_by_text("Check the shapes").wait_for()
     assert cut(notebook) == []
-    picture(notebook, "quiz", request)
+    picture(notebook, "quiz")
     page.locator(".lntutor-ask").nth(1).scroll_into_view_if_needed()
     page.get_by_text("A Pre-LN Transformer").first.scroll_into_view_if_needed()
-    notebook.screenshot(f"lesson_inventory_{request.node.callspec.id}")
+    notebook.screenshot("lesson_inventory")
 
 
-def test_in_lecture_mode_everything_is_drawn_at_once(run_cells, request):
+def test_in_lecture_mode_everything_is_drawn_at_once(in_lab):
     """Oracle: every plot, without a click; the ledger and a check beside them."""
-    notebook = run_cells(
+    notebook = in_lab(
         SETUP + 'os.environ["LNTUTOR_REVEAL"] = "1"',
         CHOICE,
         'Predict("variance", "How large?", value=(1, 100), log=True, reveal=lambda: 64)',
@@ -210,7 +209,7 @@ def test_in_lecture_mode_everything_is_drawn_at_once(run_cells, request):
     page.get_by_text("Claims of notebook 01: 1 of 3 measured.").wait_for()
     assert page.get_by_text("△ attention: Not yet (missing √d)").count() == 1
     assert page.locator(".lntutor-ask .widget-button:visible").count() == 0
-    picture(notebook, "lecture", request)
+    picture(notebook, "lecture")
     page.get_by_text("△ attention").scroll_into_view_if_needed()
     page.wait_for_timeout(300)
-    notebook.screenshot(f"lesson_ledger_{request.node.callspec.id}")
+    notebook.screenshot("lesson_ledger")

@@ -135,7 +135,7 @@ def test_keys_and_the_mouse_move_the_picture(run_cells, request):
     notebook.screenshot(f"live_dragged_{request.node.callspec.id}")
 
 
-def test_zoom_and_hidden_traces_survive_an_update_and_the_page_saves_a_png(run_cells, request):
+def test_zoom_and_hidden_traces_survive_an_update_and_the_page_saves_a_png(in_voila):
     """Oracle: ranges and hidden names before the update, and after a double click, which resets the zoom; the PNG
     header of the saved file, twice the plot's width and height, saved once though the plot is shown twice.
     """
@@ -144,7 +144,7 @@ more, keep = (widgets.Button(description=name) for name in ("More", "Keep"))
 more.on_click(lambda _: plot.show(lines(2, go.Scatter(x=x, y=x + 5, name="new"))))
 keep.on_click(lambda _: plot.download_png("slope"))
 widgets.VBox([slider, more, keep, plot, plot])"""
-    notebook = run_cells(SETUP, buttons)
+    notebook = in_voila(SETUP, buttons)
     wait_for_line(notebook, 1)
     notebook.page.locator(".lntutor-live").first.scroll_into_view_if_needed()
     whole = plot_value(notebook, "gd._fullLayout.xaxis.range")
@@ -162,7 +162,7 @@ widgets.VBox([slider, more, keep, plot, plot])"""
     assert plot_value(notebook, "[gd._fullLayout.xaxis.range, gd._fullLayout.yaxis.range]") == zoomed
     seen = plot_value(notebook, "Object.fromEntries(gd._fullData.map(trace => [trace.name, trace.visible]))")
     assert seen == {"new": True, "line": True, "x² <i>é</i>": "legendonly"}
-    notebook.screenshot(f"live_zoomed_{request.node.callspec.id}")
+    notebook.screenshot("live_zoomed")
     notebook.page.locator(".lntutor-live").first.scroll_into_view_if_needed()
     area = notebook.page.locator(".nsewdrag").first.bounding_box()
     notebook.page.mouse.dblclick(area["x"] + area["width"] / 2, area["y"] + area["height"] / 2)
@@ -210,14 +210,14 @@ def test_a_reload_keeps_the_plot_and_a_restarted_kernel_draws_in_the_same_page(i
     assert deliveries(notebook) == 2
 
 
-def test_three_plots_share_one_library(run_cells, request):
+def test_three_plots_share_one_library(in_lab):
     """Oracle: the messages that the page receives, by size; plotly.js compressed has 1.7 MB."""
-    notebook = run_cells(SETUP, "widgets.VBox([plot, live_plot(lines(2)), live_plot(lines(3))])", "live_plot(lines(4))")
+    notebook = in_lab(SETUP, "widgets.VBox([plot, live_plot(lines(2)), live_plot(lines(3))])", "live_plot(lines(4))")
     for index in range(4):
         wait_for_line(notebook, index + 1, index)
     assert deliveries(notebook) == 1
     assert sum(notebook.frames) < 2_500_000
-    notebook.screenshot(f"live_three_{request.node.callspec.id}")
+    notebook.screenshot("live_three")
 
 
 def test_widths_fit_in_boxes(run_cells, request):
@@ -244,9 +244,9 @@ def test_widths_fit_in_boxes(run_cells, request):
     notebook.screenshot(f"live_boxes_{request.node.callspec.id}")
 
 
-def test_a_plot_that_was_hidden_is_right_when_it_shows(run_cells):
+def test_a_plot_that_was_hidden_is_right_when_it_shows(in_lab):
     """Oracle: the tab's width, and the figure that came while it was hidden."""
-    notebook = run_cells(
+    notebook = in_lab(
         SETUP, "widgets.VBox([slider, widgets.Tab([widgets.Label('first'), plot], titles=['Words', 'Plot'])])"
     )
     notebook.slider().focus()
