@@ -162,8 +162,12 @@ def with_zeros(title: str, table: Table, *along: str) -> str:
     for key in in_order(table["placement"][zero]):
         here = table["placement"] == key
         places = table[here].assign(zero=zero[here]).groupby(list(along))["zero"].all()
-        share = f"gradients are exactly 0 in {places.sum()} of {len(places)} {along[-1]}s"
-        title += f"; {placement_label(key)}: {'all gradients are exactly 0' if places.all() else share}"
+        found = f"gradients are exactly 0 in {places.sum()} of {len(places)} {along[-1]}s"
+        if places.all():
+            found = "all gradients are exactly 0"
+        elif not places.any():  # other seeds, or other blocks, have a gradient there
+            found = f"{zero[here].sum()} of {here.sum()} gradients are exactly 0"
+        title += f"; {placement_label(key)}: {found}"
     return title
 
 

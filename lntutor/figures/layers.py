@@ -38,7 +38,7 @@ def gradient_by_layer(
     every = np.concatenate([rows["value"], *(part["value"] for *_, part in before)])
     what = f"‖∂L/∂{parameter_name(parameter)}‖<br>({spread(rows)})"
     fig.update_xaxes(title=what, **_log_axis(within(every, expected), rows, fig))
-    finding, ends = _gradient_finding(rows)
+    finding, ends = _gradient_finding(rows, table)
     title = with_zeros(finding, table, "side", "layer")
     kind = _kind(rows, f"norm of the gradient of {parameter}, logarithmic, {spread(rows)}")
     return finish(fig, title, kind, ends, _agreement(rows, expected), left.sentence(), note=note)
@@ -51,8 +51,11 @@ def _of(table: Table, parameter: str) -> Table:
     return table[table["parameter"] == parameter]
 
 
-def _gradient_finding(rows: pd.DataFrame) -> tuple[str, str]:
-    """The title, from the last side and its first block, and a sentence on both ends of every curve."""
+def _gradient_finding(rows: pd.DataFrame, table: pd.DataFrame) -> tuple[str, str]:
+    """The title, from the last side and its first block, and a sentence on both ends of every curve.
+
+    `table` also has the rows that are not drawn.
+    """
     side = sides_of(rows)[-1]
     drawn = curves(rows, "layer", side=side)
     blocks = {block for _, block, _ in drawn}
@@ -64,22 +67,30 @@ def _gradient_finding(rows: pd.DataFrame) -> tuple[str, str]:
         name = curve_name(key, this, several)
         ends.append(f"{name} {side}: {number(first)} in layer {low}, {number(last)} in layer {high}")
         if this == block:
-            ratios.append((placement_label(key), float(last / first) if low < high else None, float(last)))
+            ratio = float(last / first) if low < high else _one_layer(table[table["placement"] == key])
+            ratios.append((placement_label(key), ratio, float(last)))
     where = side + (f" {BLOCKS[block]}" if several else "")
     bottom, top = min(means.at[0] for *_, means in drawn), max(means.at[-1] for *_, means in drawn)
     return _ratio_sentence(where, ratios, spans, bottom, top), "; ".join(ends)
 
 
-def _ratio_sentence(where: str, ratios: list[tuple[str, float | None, float]], spans: set, bottom, top) -> str:
-    """The last layer over the first, for every placement that has both."""
+def _one_layer(table: pd.DataFrame) -> str:
+    """What to say of a placement with one layer to draw: whether the others are round-off or exactly 0."""
+    if "below_floor" in table.columns and table["below_floor"].any():
+        return "one layer above round-off"
+    return "one layer above 0" if (table["value"] == 0).any() else "one layer"
+
+
+def _ratio_sentence(where: str, ratios: list[tuple[str, float | str, float]], spans: set, bottom, top) -> str:
+    """The last layer over the first, for every placement that has both; of the others, what `_one_layer` says."""
     if bottom == top:
         values = [(name, last) for name, _, last in ratios]
         return f"{where.capitalize()}, layer {top} alone: gradient norm {listed(values, number)}"
     (low, high) = next(iter(spans)) if len(spans) == 1 else (bottom, top)
     span = "top layer {} the bottom" if (low, high) == (bottom, top) else f"layer {high} {{}} layer {low}"
-    pairs = [(name, ratio) for name, ratio, _ in ratios if ratio is not None]
+    pairs = [(name, ratio) for name, ratio, _ in ratios if not isinstance(ratio, str)]
     if not pairs or len(pairs) > 3 or len(spans) > 1:
-        alone = [f"{name} has one layer above round-off" for name, ratio, _ in ratios if ratio is None]
+        alone = [f"{name} has {ratio}" for name, ratio, _ in ratios if isinstance(ratio, str)]
         found = "; ".join(([listed(pairs, times)] if pairs else []) + alone)
         return f"{where.capitalize()}, highest layer over lowest: {found}"
     (name, first), *others = pairs

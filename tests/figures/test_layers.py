@@ -190,3 +190,14 @@ def test_gradients_that_are_exactly_zero_in_some_layers_are_counted():
     assert "20 values are left out: 18 exactly 0, 2 below round-off." in figures.alt_text(fig)
     flagged = figures.gradient_by_layer(gradients(["post"]).assign(value=0.0, below_floor=True))
     assert figures.alt_text(flagged) == "All 36 gradients of W_2 are below round-off."
+
+
+def test_a_title_does_not_call_exact_zeros_round_off_and_counts_those_of_single_seeds():
+    """Oracle: one layer of six that is not 0, on each side; then one number of 36 that is 0."""
+    table = gradients(("post", "none"))
+    lower = (table["placement"] == "none") & (table["layer"] < 6)
+    fig = figures.gradient_by_layer(table.assign(value=table["value"].mask(lower, 0.0)))
+    assert "; no LN has one layer above 0; no LN: gradients are exactly 0 in 10 of 12 layers" in title(fig)
+    table = gradients(["post"])
+    table.loc[table.index[0], "value"] = 0.0
+    assert title(figures.gradient_by_layer(table)).endswith("; Post-LN: 1 of 36 gradients are exactly 0")
