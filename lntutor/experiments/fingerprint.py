@@ -14,6 +14,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from functools import cache, partial
+from importlib import import_module
 from pathlib import Path
 from types import CellType, CodeType, MappingProxyType, MethodType, ModuleType
 from typing import Any
@@ -147,9 +148,10 @@ def installed(thing: Any) -> str:
 
 def _function(f: Any, of: Any) -> Any:
     called = [f.__globals__[name] for name in _globals(f.__code__) if name in f.__globals__]
-    if any(getattr(thing, "__name__", "") == "lntutor" for thing in called):  # the facade
-        facade = sys.modules["lntutor"]
-        names = sorted({name for body in _bodies(f.__code__) for name in body.co_names})
+    called += [import_module(name) for name in _imports(f.__code__)]
+    facades = {thing.__name__: thing for thing in called if isinstance(thing, ModuleType) and _is_lazy(thing)}
+    names = sorted({name for body in _bodies(f.__code__) for name in body.co_names})
+    for facade in facades.values():
         called += [getattr(facade, name) for name in names if name in facade.__all__]
     around = [cell.cell_contents for cell in f.__closure__ or () if cell != CellType()]  # without empty cells
     return _plain(f.__code__), of(around, f.__defaults__, f.__kwdefaults__, called)
@@ -183,8 +185,22 @@ def _bodies(body: CodeType) -> list[CodeType]:
 
 def _globals(body: CodeType) -> list[str]:
     """The global names that code reads."""
+    return _operands(body, "LOAD_GLOBAL", "LOAD_NAME")
+
+
+def _imports(body: CodeType) -> list[str]:
+    """The modules of this package that code itself imports."""
+    return [name for name in _operands(body, "IMPORT_NAME") if name in SOURCES]
+
+
+def _operands(body: CodeType, *operations: str) -> list[str]:
     steps = [step for one in _bodies(body) for step in dis.get_instructions(one)]
-    return sorted({step.argval for step in steps if step.opname in ("LOAD_GLOBAL", "LOAD_NAME")})
+    return sorted({step.argval for step in steps if step.opname in operations})
+
+
+def _is_lazy(module: ModuleType) -> bool:
+    """Whether this is `lntutor` or another facade of this package, whose names live in modules that it loads late."""
+    return module.__name__ in SOURCES and "__getattr__" in vars(module)
 
 
 def _plain(body: CodeType) -> tuple:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import lntutor as ln
+from lntutor import figures
 from lntutor.experiments.fingerprint import SOURCES, fingerprint, module_code
 
 CFG = ln.ModelConfig("post", depth=2, width=16, heads=2, ffn=16)
@@ -65,9 +66,20 @@ def lntutor_function(placement):
     return ln.signal_norms(CFG.with_(placement=placement), seeds=[0])["value"].iloc[-1]
 
 
+def importing_function(placement):
+    """The same, with an import of its own."""
+    import lntutor
+
+    return lntutor.signal_norms(CFG.with_(placement=placement), seeds=[0])["value"].iloc[-1]
+
+
 @pytest.mark.parametrize(
-    ("function", "runs"), [(ln.gradient_norms, ln.gradient_norms), (lntutor_function, ln.signal_norms)]
-)
+    ("function", "runs"),
+    [
+        (ln.gradient_norms, ln.gradient_norms), (lntutor_function, ln.signal_norms),
+        (importing_function, ln.signal_norms),
+    ],
+)  # fmt: skip
 def test_a_cell_depends_on_the_code_that_it_runs_and_on_nothing_else(edit, function, runs):
     """Oracle: what Python imports to run it, in a process of its own."""
     code = f"import sys, {runs.__module__}; print(*(name for name in sys.modules if name.startswith('lntutor.')))"
@@ -78,6 +90,28 @@ def test_a_cell_depends_on_the_code_that_it_runs_and_on_nothing_else(edit, funct
         assert (fingerprint(function) != before) == (name in ran), name
         edit(name, lambda text: text.removesuffix("\nEXTRA = 1\n"))
     assert fingerprint(function) == before
+
+
+def test_a_function_may_reach_the_package_by_any_facade_or_module(edit):
+    """Oracle: an edit of the module that has the function; each of these calls it."""
+
+    def by_facade():
+        return figures.rank_correlation([1, 2], [2, 1])
+
+    def by_name():
+        from lntutor.figures import rank_correlation
+
+        return rank_correlation([1, 2], [2, 1])
+
+    def by_module():
+        from lntutor.figures.all_placements import rank_correlation
+
+        return rank_correlation([1, 2], [2, 1])
+
+    functions = by_facade, by_name, by_module
+    before = [fingerprint(function) for function in functions]
+    edit(figures.rank_correlation.__module__, lambda text: text + "\nEXTRA = 1\n")
+    assert all(fingerprint(function) != known for function, known in zip(functions, before, strict=True))
 
 
 def test_a_comment_or_a_docstring_is_not_code(edit):
