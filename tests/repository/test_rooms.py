@@ -22,7 +22,10 @@ TREES = {name: ast.parse(path.read_text(encoding="utf-8")) for name, path in MOD
 
 
 def imports(name: str, tree: ast.AST) -> set[str]:
-    """The modules that these nodes of a module import; a name that is no module counts as the module it comes from."""
+    """The modules that these nodes of a module import; a name that is no module counts as the module it comes from.
+
+    A name of the facade `lntutor` comes from the module that has it.
+    """
     package = name if MODULES[name].name == "__init__.py" else name.rpartition(".")[0]
     found = set()
     for node in ast.walk(tree):
@@ -31,7 +34,10 @@ def imports(name: str, tree: ast.AST) -> set[str]:
         elif isinstance(node, ast.ImportFrom):
             above = package.split(".")[: len(package.split(".")) + 1 - node.level] if node.level else []
             base = ".".join([*above, *filter(None, [node.module])])
-            found |= {f"{base}.{alias.name}" if f"{base}.{alias.name}" in MODULES else base for alias in node.names}
+            names = {alias.name for alias in node.names}
+            found |= {f"{base}.{name}" if f"{base}.{name}" in MODULES else base for name in names}
+            if base == "lntutor":
+                found |= {f"lntutor.{lntutor._HOMES[name]}" for name in names & lntutor._HOMES.keys()}
     return found
 
 
