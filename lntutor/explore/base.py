@@ -161,7 +161,7 @@ class Explorer(w.VBox):
         self.set(lecture=on)
 
     def pin(self) -> None:
-        """Keep the curves on screen for comparison; of more than four the oldest leaves."""
+        """Keep the curves on screen for comparison; of more than four, the oldest is dropped."""
         if self.tables is not None:
             self.pinned.append((self._difference(), self.tables))
             del self.pinned[:-MOST_PINS]

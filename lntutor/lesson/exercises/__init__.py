@@ -81,7 +81,8 @@ class Exercise:
     """A task with a known answer.
 
     `inputs` are functions from a numpy Generator to the arguments of one call, smallest first; only a function has
-    any. A text may have several right wordings. Of an object, such as a run, `reference` says whether it will do.
+    any. A text may have several right wordings. Where the answer is an object, such as a run, `reference` is a
+    function that judges it.
     """
 
     name: str

@@ -449,7 +449,7 @@ RESCUE = Exercise(
             lambda run: run.how.warmup < 100 and _failed(run)),
         rule("learns too slowly",
             f"The rate does what it should, and the loss is not below {TARGET:g}. Something else slows it down: fewer "
-            "than 32 sentences a step, or much dropout.",
+            "than 32 sentences per step, or much dropout.",
             _failed),
     ),
 )  # fmt: skip
