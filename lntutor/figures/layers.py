@@ -29,7 +29,7 @@ def gradient_by_layer(
     """‖∂L/∂W‖ of one parameter in every layer, one panel per side, theory over measurement."""
     table = _of(measured, parameter)
     rows, left = drawable(table, positive=True)
-    if not len(rows):
+    if table is None or not len(rows):
         none = f"There are no gradients of {parameter} here."
         return empty(left.why_empty(none, f"gradients of {parameter}"), lecture, note)
     expected, _ = drawable(_of(theory, parameter), positive=True)
@@ -88,7 +88,7 @@ def _ratio_sentence(where: str, ratios: list[tuple[str, float | str, float]], sp
         return f"{where.capitalize()}, layer {top} alone: gradient norm {listed(values, number)}"
     (low, high) = next(iter(spans)) if len(spans) == 1 else (bottom, top)
     span = "top layer {} the bottom" if (low, high) == (bottom, top) else f"layer {high} {{}} layer {low}"
-    pairs = [(name, ratio) for name, ratio, _ in ratios if not isinstance(ratio, str)]
+    pairs: list[tuple[str, float]] = [(name, ratio) for name, ratio, _ in ratios if not isinstance(ratio, str)]
     if not pairs or len(pairs) > 3 or len(spans) > 1:
         alone = [f"{name} has {ratio}" for name, ratio, _ in ratios if isinstance(ratio, str)]
         found = "; ".join(([listed(pairs, times)] if pairs else []) + alone)
@@ -104,13 +104,16 @@ def signal_by_layer(
     measured: Table, theory: Table = None, *, lemma2: bool | None = None, pinned: Pinned = (), note: str = "",
     log: bool | None = None, lecture: bool | None = None,
 ) -> go.Figure:  # fmt: skip
-    """‖x‖²/d after every layer, with Lemma 2's bounds where asked; log=None takes a log axis for 100-fold growth."""
-    rows, left = drawable(measured, positive=True)
+    """‖x‖²/d after every layer, with Lemma 2's bounds where asked.
+
+    log=None takes a log axis for 100-fold growth, unless a signal is exactly 0.
+    """
+    rows, left = drawable(measured, positive=bool(log))
     if not has(_stream(rows), "site", "layer", "side"):
         return empty(left.why_empty("There are no signals here."), lecture, note)
-    expected, _ = drawable(theory, positive=True)
     if log is None:
-        log = bool(rows["value"].max() > 100 * rows["value"].min())
+        log = bool(rows["value"].max() > 100 * rows["value"].min() > 0)
+    expected, _ = drawable(theory, positive=log)
     fig = _signals(rows, expected, pinned, lecture)
     if lemma2:
         _draw_lemma_2(fig, rows)

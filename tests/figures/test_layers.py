@@ -201,3 +201,14 @@ def test_a_title_does_not_call_exact_zeros_round_off_and_counts_those_of_single_
     table = gradients(["post"])
     table.loc[table.index[0], "value"] = 0.0
     assert title(figures.gradient_by_layer(table)).endswith("; Post-LN: 1 of 36 gradients are exactly 0")
+
+
+def test_signals_that_are_exactly_zero_are_drawn_on_a_linear_axis():
+    """Oracle: the table, in which Pre-LN's stream is 0 above the input; a log axis has no room for it and counts it."""
+    table = signals()
+    table.loc[(table["placement"] == "pre") & (table["layer"] > 0), "value"] = 0.0
+    fig = figures.signal_by_layer(table)
+    assert fig.layout.xaxis.type == "linear"
+    assert list(trace(fig, "measured/pre/decoder/").x)[1:] == [0, 0, 0, 0]
+    assert title(fig).endswith("Pre-LN 0")
+    assert "exactly 0" in figures.alt_text(figures.signal_by_layer(table, log=True))
