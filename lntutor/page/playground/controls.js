@@ -1,0 +1,109 @@
+// Sliders, segmented buttons, switches, chips and the menu: plain elements, each with show(value).
+
+// A long slider over a list of values with the number beside it, which can be typed over.
+function sliderControl({ label, values, onChange }) {
+  const most = values.length - 1
+  const range = htmlNode("input", { type: "range", min: 0, max: most, step: 1, "aria-label": label })
+  const number = htmlNode("input", { type: "number", min: values[0], max: values[most], step: "any", "aria-label": `${label}, as a number` })
+  range.addEventListener("input", () => onChange(values[range.value]))
+  number.addEventListener("change", () => number.value !== "" && onChange(Number(number.value)))
+  number.addEventListener("blur", () => (number.value = range.getAttribute("aria-valuetext")))
+  number.addEventListener("keydown", (event) => {
+    const step = { ArrowUp: 1, ArrowDown: -1 }[event.key]
+    if (!step) return
+    event.preventDefault()
+    onChange(values[Math.min(most, Math.max(0, Number(range.value) + step))])
+    number.value = range.getAttribute("aria-valuetext")
+  })
+  return {
+    element: htmlNode("div", { class: "lnp-slider" }, htmlNode("span", { "aria-hidden": "true" }, label), range, number),
+    show(value) {
+      const text = String(value)
+      if (range.getAttribute("aria-valuetext") === text) return
+      range.value = values.indexOf(value)
+      range.setAttribute("aria-valuetext", text)
+      number.value = text
+    },
+  }
+}
+
+let groups = 0
+
+function segmentControl({ label, values, words, onChange }) {
+  const name = `lnp-group-${++groups}` // a name of its own: two playgrounds share a page
+  const inputs = values.map((value) => htmlNode("input", { type: "radio", name, onchange: () => onChange(value) }))
+  const labels = values.map((value, i) => {
+    const text = htmlNode("span")
+    writeText(text, words(value))
+    return htmlNode("label", {}, inputs[i], text)
+  })
+  return {
+    element: htmlNode("fieldset", { class: "lnp-segments" }, htmlNode("legend", {}, label), htmlNode("div", {}, ...labels)),
+    show(value) {
+      inputs.forEach((input, i) => (input.checked = values[i] === value))
+    },
+  }
+}
+
+function switchControl({ label, onChange }) {
+  const input = htmlNode("input", { type: "checkbox", role: "switch", onchange: () => onChange(input.checked) })
+  const text = htmlNode("span")
+  writeText(text, label)
+  return {
+    element: htmlNode("label", { class: "lnp-switch" }, input, text),
+    show(value) {
+      input.checked = value
+    },
+  }
+}
+
+// The named placements: the usual ones and the reader's own in view, the others behind "more".
+function chipRow(onChange) {
+  const element = htmlNode("div", { class: "lnp-chips", role: "group", "aria-label": "Placement" })
+  const more = htmlNode("button", { type: "button", class: "lnp-more", "aria-expanded": "false" }, "more")
+  const chips = new Map()
+  let open = false
+  let last = null
+  more.addEventListener("click", () => {
+    open = !open
+    more.setAttribute("aria-expanded", String(open))
+    more.textContent = open ? "fewer" : "more"
+    show(...last)
+  })
+  function show(state, theme, placements) {
+    last = [state, theme, placements]
+    if (placements !== element.placements) fill(placements)
+    for (const [key, chip] of chips) {
+      const pressed = key === state.placement
+      setAll(chip, { "aria-pressed": String(pressed), hidden: !(open || pressed || USUAL.includes(key) || placements[key].own) })
+      chip.style.setProperty("--chip", legible(placements[key].color, theme))
+    }
+  }
+  function fill(placements) {
+    element.placements = placements
+    chips.clear()
+    for (const [key, one] of Object.entries(placements)) {
+      const press = () => onChange({ placement: key })
+      const title = [one.formula, referenceOf(one)].filter(Boolean).join(" · ")
+      chips.set(key, htmlNode("button", { type: "button", class: "lnp-chip", title, "data-key": key, onclick: press }, swatch(one), one.label))
+    }
+    const rest = [...chips.keys()].some((key) => !USUAL.includes(key) && !placements[key].own)
+    const order = [...USUAL.filter((key) => chips.has(key)), ...[...chips.keys()].filter((key) => !USUAL.includes(key))]
+    element.replaceChildren(...order.map((key) => chips.get(key)), ...(rest ? [more] : []))
+  }
+  return { element, show }
+}
+
+// Buttons behind one button; it closes after a choice, on Escape and on a click elsewhere.
+function menuControl(label, items) {
+  const list = htmlNode("div", { class: "lnp-menu-list" })
+  const details = htmlNode("details", { class: "lnp-menu" }, htmlNode("summary", {}, label), list)
+  const close = () => details.open && (details.open = false)
+  for (const [words, act] of items)
+    list.append(htmlNode("button", { type: "button", onclick: () => [close(), details.firstChild.focus(), act()] }, words))
+  details.addEventListener("keydown", (event) => event.key === "Escape" && [close(), details.firstChild.focus()])
+  details.addEventListener("focusout", ({ relatedTarget }) => relatedTarget && !details.contains(relatedTarget) && close())
+  const outside = ({ target }) => details.contains(target) || close()
+  document.addEventListener("pointerdown", outside)
+  return { element: details, destroy: () => document.removeEventListener("pointerdown", outside) }
+}

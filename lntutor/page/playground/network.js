@@ -1,0 +1,191 @@
+// The network upright, input at the bottom: a row per layer with its norms, and beside it a bar for its number.
+
+const NETWORK_LAYERS = [
+  "grid", "layerbox", "wire", "branchwire", "sub", "normbar", "dot", "shadow", "shadowedge", "bar", "baropen", "range", "mark", "markopen",
+  "theory", "pin0", "pin1", "pin2", "pin3",
+]
+const MOST_ROW = 1 / 6 // a layer is at most this share of the height, so that a shallow network is a low one
+
+// Where everything stands, in pixels.
+function networkLayout({ sides, depth, width, height, unit }) {
+  const gap = width > 560 ? 36 : 14
+  const side = (width - gap * (sides.length - 1)) / sides.length
+  const wide = side > 300
+  const glyph = wide ? 96 : side > 200 ? 60 : 34
+  const number = (wide ? 52 : 38) * unit
+  const top = 46 * unit
+  const base = height - 48 * unit
+  const row = Math.min((base - top) * MOST_ROW, (base - top) / depth)
+  const columns = Object.fromEntries(sides.map((name, i) => {
+    const left = i * (side + gap)
+    const box = left + (wide ? 26 : 18) * unit
+    return [name, { left, box, bars: box + glyph + (wide ? 14 : 8), end: left + side - number, right: left + side }]
+  }))
+  const end = 22 * unit
+  const heightOf = (n) => (n === 0 || n > depth ? end : row)
+  const topOf = (n) => (n === 0 ? base : n > depth ? base - depth * row - end - 3 : base - n * row)
+  return { columns, glyph, wide, row, top, base, depth, heightOf, topOf, unit, width, height }
+}
+
+function networkPicture(sheet, { shown, before, pins, state, width, height, unit, style }) {
+  const sides = sidesOf(shown.state)
+  const place = networkLayout({ sides, depth: shown.state.depth, width, height, unit })
+  sheet.begin(width, height)
+  for (const side of sides) drawColumn(sheet, place, shown, side)
+  if (shown.result) drawBars(sheet, place, { shown, before, pins, state, style })
+  sheet.end()
+  return place
+}
+
+// The layers of one side -----------------------------------------------------------------------------------------
+
+function drawColumn(sheet, place, { state, shapes }, side) {
+  const { columns, glyph, row, base, depth, topOf, unit, wide } = place
+  const { left, box } = columns[side]
+  const stream = box + glyph * 0.17
+  const ends = topOf(depth + 1) + 4
+  sheet.line("wire", [stream, base + 20 * unit], [stream, ends])
+  sheet.line("wire", [stream - 4, ends + 5], [stream, ends], [stream + 4, ends + 5])
+  const read = state.stack === "encoder-decoder" && side === "encoder" && wide ? ": the decoder reads its output" : ""
+  sheet.text(left, 14 * unit, capitalised(side) + read, "lnp-side")
+  sheet.text(box + glyph * 0.3, base + 17 * unit, "input", "lnp-tick")
+  const step = layerStep(row, unit)
+  for (let layer = 1; layer <= depth; layer++) {
+    drawLayer(sheet, place, shapes[side].layers[layer - 1], box, stream, layer)
+    if (layer % step === 0 || layer === depth || (layer === 1 && step < 6))
+      if (layer === depth || depth - layer >= step) sheet.text(box - 5, topOf(layer) + row / 2 + 4 * unit, String(layer), "lnp-tick", "end")
+  }
+  if (shapes[side].end) sheet.rect("normbar", stream - glyph * 0.13, topOf(depth + 1) + 13, glyph * 0.26, 5, 1.5)
+}
+
+const layerStep = (row, unit) => [1, 2, 4, 8, 16].find((n) => n * row >= 14 * unit) ?? 16
+
+function drawLayer(sheet, { glyph, row, topOf }, subs, box, stream, layer) {
+  const pad = row > 12 ? 2 : row > 5 ? 1 : 0.5
+  const [y, height] = [topOf(layer) + pad, row - 2 * pad]
+  sheet.rect("layerbox", box, y, glyph, height, row > 12 ? 6 : 2)
+  const each = height / subs.length
+  const parts = each >= 6 ? subs : [mergedSubs(subs)]
+  const tall = height / parts.length
+  parts.forEach((sub, i) => {
+    const top = y + height - (i + 1) * tall
+    const [low, high] = [top + tall * 0.66, top + tall * (sub.C ? 0.34 : 0.22)]
+    const thick = Math.max(2, Math.min(5, glyph * 0.05))
+    const [a, f, b] = [0.3, 0.42, 0.78].map((share) => box + glyph * share)
+    const right = box + glyph * 0.93
+    const bar = Math.max(2, tall * 0.5)
+    if (tall >= 12) sheet.line("branchwire", [stream, low], [right, low], [right, high], [stream, high])
+    else sheet.line("branchwire", [stream, low], [b, low])
+    sheet.rect("sub", f, low - bar / 2, b - f - glyph * 0.03, bar, 2)
+    if (sub.inside) sheet.rect("dot", (f + b) / 2 - thick / 2, low - bar / 4, thick, bar / 2)
+    if (sub.A) sheet.rect("normbar", a, low - bar / 2, thick, bar, 1)
+    if (sub.B) sheet.rect("normbar", b + glyph * 0.02, low - bar / 2, thick, bar, 1)
+    if (sub.C) sheet.rect("normbar", stream - glyph * 0.11, top + tall * 0.06, glyph * 0.22, Math.max(1.5, Math.min(thick, tall * 0.25)), 1)
+  })
+}
+
+const mergedSubs = (subs) => Object.fromEntries(["A", "B", "C", "inside"].map((slot) => [slot, subs.some((sub) => sub[slot])]))
+
+// Bars -----------------------------------------------------------------------------------------------------------
+
+function drawBars(sheet, place, { shown, before, pins, state, style }) {
+  const read = (one) => barsOf(one.result, { ...one.state, view: state.view, parameter: state.parameter })
+  const bars = read(shown)
+  const old = before ? read(before).filter((bar) => place.columns[bar.side]) : []
+  const kept = pins.map((pin) => read(pin).filter((bar) => place.columns[bar.side]))
+  const reach = reachOf(bars, [...old, ...kept.flat()], state.theory)
+  const { bars: start, end } = Object.values(place.columns)[0]
+  const scale = logScale(reach, 0, end - start, Math.max(2, (end - start) / (46 * place.unit)))
+  for (const { bars: left } of Object.values(place.columns)) drawAxis(sheet, place, scale, left)
+  const depthOf = (one) => one.state.depth
+  for (const bar of old) if (bar.row <= place.depth || depthOf(before) === place.depth) drawShadow(sheet, place, scale, bar)
+  kept.forEach((list, i) => drawPin(sheet, place, scale, list, `pin${i}`, depthOf(pins[i])))
+  for (const bar of bars) drawBar(sheet, place, scale, bar, state, style)
+  drawOdd(sheet, place, bars)
+}
+
+function drawAxis(sheet, { top, base, unit, heightOf, topOf, depth }, scale, left) {
+  const high = Math.min(top, topOf(depth + 1))
+  for (const { at, text } of scale.ticks) {
+    sheet.line("grid", [left + at, Math.max(high, 24 * unit)], [left + at, base + heightOf(0) + 2])
+    sheet.text(left + at, base + heightOf(0) + 16 * unit, text, "lnp-tick", "middle")
+  }
+}
+
+// The strip of a bar: [x of the axis' start, top, height].
+function strip({ columns, heightOf, topOf }, { side, row, lane, lanes }) {
+  const whole = heightOf(row)
+  const pad = whole > 12 ? 2 : whole > 5 ? 1 : 0.5
+  const each = (whole - 2 * pad) / lanes
+  return [columns[side].bars, topOf(row) + pad + lane * each, each]
+}
+
+function drawShadow(sheet, place, scale, bar) {
+  if (bar.kind !== "number") return
+  const [x, y, height] = strip(place, bar)
+  const width = Math.max(1, scale.at(bar.mean))
+  sheet.rect("shadow", x, y, width, height, 2)
+  sheet.rect("shadowedge", x + width - 1.5, y, 2, height)
+}
+
+function drawPin(sheet, place, scale, bars, name, depth) {
+  for (const side of distinct(bars.map((bar) => bar.side))) {
+    const own = bars.filter((bar) => bar.side === side && !bar.lane && bar.kind === "number" && bar.row <= Math.min(depth, place.depth))
+    const points = own.sort((a, b) => a.row - b.row).map((bar) => [strip(place, bar)[0] + scale.at(bar.mean), place.topOf(bar.row) + place.heightOf(bar.row) / 2])
+    if (points.length > 1) sheet.line(name, ...points)
+    else if (points.length) sheet.line(name, [points[0][0], points[0][1] - 8], [points[0][0], points[0][1] + 8])
+  }
+}
+
+function drawBar(sheet, place, scale, bar, state, style) {
+  if (bar.kind !== "number") return
+  const [x, y, height] = strip(place, bar)
+  const open = bar.lane > 0
+  const middle = y + height / 2
+  const thick = Math.max(1.2, height * (height > 8 ? 0.5 : 0.66))
+  sheet.rect(open ? "baropen" : "bar", x, middle - thick / 2, Math.max(1, scale.at(bar.mean)), thick, 2)
+  const radius = Math.min(4.4, height * 0.2)
+  if (bar.values.length > 1) sheet.line("range", [x + scale.at(bar.low), middle], [x + scale.at(bar.high), middle])
+  if (radius > 1.4 && bar.values.length > 1)
+    for (const value of bar.values) sheet.shape("mark", markerPath(style.marker, x + scale.at(value), middle, radius))
+  const theory = state.theory && bar.theory ? scale.at(bar.theory) : -1
+  if (theory >= 0 && theory <= place.columns[bar.side].end - x + 4) sheet.rect("theory", x + theory - 1, y, 2.2, height)
+  if (height < 12.5 * place.unit) return
+  const words = numberText(bar.mean, place.wide ? 3 : 2)
+  const lane = bar.lanes > 1 && place.wide && state.view === "gradient" ? `${bar.block} ` : ""
+  sheet.text(place.columns[bar.side].right, middle + 4.2 * place.unit, lane + words, "lnp-number", "end")
+}
+
+// What is no number is said once for each run of layers.
+function drawOdd(sheet, place, bars) {
+  for (const side of Object.keys(place.columns))
+    for (const lane of distinct(bars.map((bar) => bar.lane))) {
+      const own = bars.filter((bar) => bar.side === side && bar.lane === lane).sort((a, b) => a.row - b.row)
+      own.forEach((bar, i) => {
+        if (bar.kind === "number" || own[i - 1]?.kind === bar.kind) return
+        let last = i
+        while (own[last + 1]?.kind === bar.kind) last++
+        sayOdd(sheet, place, bar, own[last])
+      })
+    }
+}
+
+function sayOdd(sheet, place, first, last) {
+  const [x, low, height] = strip(place, first)
+  const [, high] = strip(place, last)
+  const range = last.row > first.row && place.row < 20 ? ` in layers ${first.row} to ${last.row}` : ""
+  if (place.row >= 20 || last.row === first.row) {
+    for (let row = first.row; row <= last.row; row++) {
+      const [, y, each] = strip(place, { ...first, row })
+      sheet.text(x + 6, y + each / 2 + 4 * place.unit, KIND_WORDS[first.kind], "lnp-odd")
+    }
+  } else sheet.text(x + 6, (low + height + high) / 2 + 4 * place.unit, KIND_WORDS[first.kind] + range, "lnp-odd")
+}
+
+// The side and row under a point of the picture.
+function rowAt({ columns, depth, topOf, heightOf }, x, y) {
+  const side = Object.keys(columns).findLast((name) => x >= columns[name].left)
+  for (let row = 0; row <= depth + 1; row++)
+    if (side && y >= topOf(row) && y < topOf(row) + heightOf(row)) return { side, row }
+  return null
+}

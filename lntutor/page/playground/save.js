@@ -1,0 +1,66 @@
+// The picture as one SVG or PNG, the numbers as a table or CSV.
+
+const SAVED_STYLES = ["fill", "stroke", "stroke-width", "stroke-dasharray", "stroke-linejoin", "font-size", "font-weight", "font-style", "text-anchor", "opacity", "visibility"]
+
+// A copy of an SVG that looks the same without the style sheet.
+function frozen(svg, x, y, width) {
+  const [, , wide, high] = svg.getAttribute("viewBox").split(" ").map(Number)
+  const copy = svg.cloneNode(true)
+  const originals = svg.querySelectorAll("*")
+  copy.querySelectorAll("*").forEach((node, i) => {
+    const look = getComputedStyle(originals[i])
+    if (look.display === "none") node.setAttribute("display", "none")
+    for (const name of SAVED_STYLES) node.setAttribute(name, look.getPropertyValue(name))
+  })
+  return setAll(copy, { x, y, width, height: (width * high) / wide, class: null, style: null })
+}
+
+function savedPicture({ drawing, picture, title, notes, colours, family }) {
+  const [, , wide, high] = picture.getAttribute("viewBox").split(" ").map(Number)
+  const lines = brokenLines(title, (340 + wide) / 9)
+  const top = 20 + 24 * lines.length
+  const height = top + Math.max(high, 330) + 24 * notes.length + 24
+  const svg = svgNode("svg", { xmlns: "http://www.w3.org/2000/svg", width: 400 + wide, height, viewBox: `0 0 ${400 + wide} ${height}`, "font-family": family })
+  svg.append(svgNode("rect", { width: "100%", height: "100%", fill: colours.card }))
+  const text = (y, words, more) => svgNode("text", { x: 20, y, fill: colours.ink, ...more }, words)
+  lines.forEach((line, i) => svg.append(text(32 + 24 * i, line, { "font-size": 17, "font-weight": 600 })))
+  svg.append(frozen(drawing, 20, top, 340), frozen(picture, 380, top, wide))
+  notes.forEach((note, i) => svg.append(text(top + Math.max(high, 330) + 20 + 24 * i, note, { "font-size": 13 })))
+  return { text: new XMLSerializer().serializeToString(svg), width: 400 + wide, height }
+}
+
+function brokenLines(text, columns) {
+  const lines = [""]
+  for (const word of text.split(" ")) {
+    if (lines.at(-1) && (lines.at(-1) + word).length >= columns) lines.push("")
+    lines[lines.length - 1] += (lines.at(-1) ? " " : "") + word
+  }
+  return lines
+}
+
+async function asPng({ text, width, height }) {
+  const image = new Image()
+  image.src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(text)}`
+  await image.decode()
+  const canvas = htmlNode("canvas", { width: 2 * width, height: 2 * height })
+  canvas.getContext("2d").drawImage(image, 0, 0, 2 * width, 2 * height)
+  return new Promise((resolve) => canvas.toBlob(resolve, "image/png"))
+}
+
+const csvOf = (rows) =>
+  [GRADIENT_COLUMNS, ...rows.map((row) => GRADIENT_COLUMNS.map((name) => row[name]))].map((cells) => cells.join(",")).join("\n") + "\n"
+
+// The numbers of the picture: one row per bar, one column per network.
+function tableNode(shown, state) {
+  const bars = barsOf(shown.result, { ...shown.state, ...pictureKeys(state) })
+  const heads = ["side", "layer", state.view === "signal" ? "site" : "block", "mean", "lowest", "highest", "theory"]
+  const cell = (tag, words) => htmlNode(tag, tag === "th" ? { scope: "col" } : {}, words)
+  const number = (value) => (value ? numberText(value, 4) : "")
+  const rows = bars.map((bar) => {
+    const measured = bar.kind === "number" ? [bar.mean, bar.low, bar.high].map(number) : [KIND_WORDS[bar.kind], "", ""]
+    return [bar.side, String(bar.row), bar.block, ...measured, number(bar.theory)]
+  })
+  const line = (tag) => (cells) => htmlNode("tr", {}, ...cells.map((words) => cell(tag, words)))
+  const words = state.view === "signal" ? "Size of the stream, ‖x‖²/d" : `Gradient norm of ${state.parameter}`
+  return htmlNode("table", {}, htmlNode("caption", {}, words), htmlNode("thead", {}, line("th")(heads)), htmlNode("tbody", {}, ...rows.map(line("td"))))
+}

@@ -1,0 +1,82 @@
+// What a state may hold, and how placement and slots follow each other.
+
+const wholeNumbers = (low, high) => Array.from({ length: high - low + 1 }, (_, i) => low + i)
+const ALLOWED = {
+  depth: wholeNumbers(1, 48),
+  width: [16, 32, 48, 64, 96, 128, 192, 256],
+  stack: ["encoder-decoder", "encoder", "decoder"],
+  heads: [1, 2, 4, 8],
+  tokens: [1, 2, 4, 8, 16, 32, 64],
+  attention: ["softmax", "uniform"],
+  init: ["xavier", "torch", "theory"],
+  ffn: [1, 2, 4],
+  output_projection: [true, false],
+  norm: ["layer", "rms"],
+  parameter: ["W_Q", "W_K", "W_V", "W_O", "W_1", "W_2"],
+  seeds: wholeNumbers(1, 10),
+  view: ["gradient", "signal", "depth"],
+  theory: [true, false],
+  lecture: [true, false],
+}
+const RANGES = { depth: "1..48", seeds: "1..10" }
+const FOLD = [ // name, legend, words for the values
+  ["parameter", "Matrix", (value) => value],
+  ["stack", "Stack", (value) => ({ "encoder-decoder": "both sides", encoder: "encoder", decoder: "decoder" })[value]],
+  ["attention", "Attention", (value) => value],
+  ["norm", "Norm", (value) => ({ layer: "layer norm", rms: "RMS norm" })[value]],
+  ["init", "Initial weights", (value) => ({ xavier: "Xavier", torch: "PyTorch", theory: "N(0, 1/n)" })[value]],
+  ["ffn", "FFN width", (value) => `${value}×`],
+  ["heads", "Heads", String],
+  ["tokens", "Tokens", String],
+]
+const SWITCHES = [["output_projection", "W_O after attention"], ["theory", "Theory"], ["lecture", "Large type"]]
+const USUAL = ["post", "pre", "peri", "res_post", "none"]
+
+// The placements of the page: their slots, and the name of a choice of slots.
+class Placements {
+  constructor(all) {
+    this.all = all
+    this.slots = Object.fromEntries(Object.entries(all).map(([key, { graph }]) => [key, graph ? slotsOf(graph) : null]))
+    this.names = new Map()
+    for (const [key, slots] of Object.entries(this.slots)) if (slots !== null && !this.names.has(slots)) this.names.set(slots, key)
+  }
+
+  graphOf({ placement, slots }) {
+    if (placement) return this.all[placement].graph
+    return slotGraph(slots)
+  }
+
+  styleOf({ placement }) {
+    return this.all[placement] ?? UNNAMED
+  }
+
+  // The state after a change: a placement sets the slots; slots alone set the placement.
+  next(state, change) {
+    const next = { ...state, ...change }
+    if (change.placement) next.slots = this.slots[change.placement] ?? null
+    else if (typeof change.slots === "string") {
+      next.slots = [..."ABCD"].filter((slot) => change.slots.includes(slot)).join("")
+      next.placement = this.names.get(next.slots) ?? ""
+    }
+    return next
+  }
+
+  // Why a change makes no sense, in one sentence; "" if it does.
+  problem(change) {
+    for (const [key, value] of Object.entries(change)) {
+      const shown = typeof value === "string" ? `'${value}'` : String(value)
+      const listed = (values) => `${key} must be ${RANGES[key] ?? `one of ${values.join(", ")}`}, got ${shown}`
+      if (key === "placement") {
+        if (value && !Object.hasOwn(this.all, value)) return listed(Object.keys(this.all))
+      } else if (key === "slots") {
+        const good = value === null || (typeof value === "string" && /^[ABCD]*$/.test(value))
+        if (!good) return `slots must be letters out of A, B, C, D, got ${shown}`
+      } else if (!Object.hasOwn(ALLOWED, key)) return `there is no setting ${key}; there are ${Object.keys(ALLOWED).join(", ")}`
+      else if (!ALLOWED[key].includes(value)) return listed(ALLOWED[key])
+    }
+    return ""
+  }
+}
+
+// What the engine is asked for; equal texts mean equal results.
+const modelText = (state) => JSON.stringify([state.placement, state.slots, ...MODEL_KEYS.map((key) => state[key])])

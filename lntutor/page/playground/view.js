@@ -1,0 +1,487 @@
+// The playground as one sees it: what is chosen, what is shown of it, and what was there before.
+
+const PATIENCE_OF_EYE = 80 // ms after which a picture that waits for its numbers is dimmed
+const GESTURE = 1200 // ms: moves of one slider closer than this are one change
+const MOST_PINS = 4
+
+class PlaygroundView {
+  constructor(root, { data, state, onState, onTable, theme = "auto", link = null }) {
+    Object.assign(this, { data, onState, onTable, link, wantedTheme: theme })
+    this.placements = new Placements(data.placements)
+    this.state = this.placements.next(data.defaults, { placement: data.defaults.placement })
+    Object.assign(this, { preview: null, shown: null, settled: null, before: null, pins: [], request: 0, asked: "" })
+    this.lastSlots = "C"
+    this.layer = 1
+    this.build(root)
+    this.watch()
+    this.client = new Client(data)
+    const problem = this.take(state ?? {})
+    this.ask()
+    this.fail(problem)
+    this.draw()
+  }
+
+  // What is there -------------------------------------------------------------------------------------------------
+
+  build(root) {
+    const change = (part) => this.change(part)
+    this.finding = htmlNode("p", { class: "lnp-finding" })
+    this.voice = htmlNode("p", { class: "lnp-hidden", role: "status" })
+    this.chips = chipRow(change)
+    this.slots = slotDrawing({ onSlots: (slots) => this.dropped(slots), onPreview: (slots) => this.hover(slots) })
+    this.diagram = htmlNode("div", { class: "lnp-diagrams", hidden: true })
+    this.rule = htmlNode("p", { class: "lnp-rule" })
+    this.name = htmlNode("p", { class: "lnp-name" })
+    this.buildControls(change)
+    this.picture = svgNode("svg", { class: "lnp-picture", role: "img" })
+    this.curves = svgNode("svg", { class: "lnp-picture", role: "img", hidden: true })
+    this.sheet = new Sheet(this.picture, NETWORK_LAYERS)
+    this.depthSheet = new Sheet(this.curves, DEPTH_LAYERS)
+    this.busy = htmlNode("span", { class: "lnp-busy", "aria-hidden": "true" })
+    this.frame = htmlNode("div", { class: "lnp-frame-of-picture" }, this.picture, this.curves)
+    this.readout = htmlNode("p", { class: "lnp-readout" })
+    this.legend = htmlNode("div", { class: "lnp-legend" })
+    this.error = htmlNode("p", { class: "lnp-error", role: "alert", hidden: true })
+    this.table = htmlNode("div", { class: "lnp-table", role: "region", tabindex: 0, "aria-label": "The numbers of the picture", hidden: true })
+    const left = htmlNode("section", { class: "lnp-card lnp-layer", "aria-label": "The layer" },
+      this.chips.element, this.slots.element, this.diagram, htmlNode("div", { class: "lnp-words" }, this.rule, this.name))
+    const right = htmlNode("section", { class: "lnp-card lnp-network", "aria-label": "The network" },
+      htmlNode("div", { class: "lnp-sliders" }, this.controls.depth.element, this.controls.width.element),
+      htmlNode("div", { class: "lnp-bar-of-picture" }, this.controls.view.element, this.busy),
+      this.frame, this.readout, this.legend, this.error)
+    const body = htmlNode("div", { class: "lnp-body" }, this.finding, this.voice, left, right, this.foot, this.copied, this.table)
+    this.element = htmlNode("div", { class: "lnp", "data-lntutor": "playground", "data-lm-suppress-shortcuts": "true" }, body)
+    Object.defineProperty(this.element, "state", { get: () => ({ ...this.state }), set: (state) => this.set(state) })
+    Object.defineProperty(this.element, "table", { get: () => this.rows() })
+    root.append(this.element)
+  }
+
+  buildControls(change) {
+    const one = (key) => (value) => change({ [key]: value })
+    const segment = (key, label, words) => segmentControl({ label, values: ALLOWED[key], words, onChange: one(key) })
+    const viewWords = (view) => ({ gradient: "Gradient", signal: "Signal", depth: "By depth" })[view]
+    this.controls = {
+      depth: sliderControl({ label: "Depth", values: ALLOWED.depth, onChange: one("depth") }),
+      width: sliderControl({ label: "Width", values: ALLOWED.width, onChange: one("width") }),
+      seeds: sliderControl({ label: "Networks", values: ALLOWED.seeds, onChange: one("seeds") }),
+      view: segment("view", "Picture", viewWords),
+    }
+    for (const [key, label, words] of FOLD) this.controls[key] = segment(key, label, words)
+    for (const [key, label] of SWITCHES) this.controls[key] = switchControl({ label, onChange: one(key) })
+    const inFold = [...FOLD, ...SWITCHES].map(([key]) => this.controls[key].element)
+    const fold = htmlNode("details", { class: "lnp-fold" }, htmlNode("summary", {}, "More settings"),
+      htmlNode("div", { class: "lnp-settings" }, ...inFold, this.controls.seeds.element))
+    const button = (words, act, title) => htmlNode("button", { type: "button", title, onclick: act }, words)
+    this.menu = menuControl("Data", [
+      ["Copy as Python", () => this.copy(pythonLine(this.state, this.data.defaults))],
+      ...(this.link ? [["Copy link", () => this.copy(this.link(this.state))]] : []),
+      ["Show or hide the table", () => this.toggleTable()],
+      ["Save numbers (CSV)", () => saveFile(csvOf(this.rows()), "text/csv", "playground.csv")],
+      ["Save picture (PNG)", () => this.save("png")],
+      ["Save picture (SVG)", () => this.save("svg")],
+    ])
+    this.pinButton = button("Pin", () => this.pin(), "Keep this state in the picture while you change things")
+    const buttons = htmlNode("div", { class: "lnp-buttons" }, this.pinButton, button("Reset", () => this.reset(), "Back to the start"), this.menu.element)
+    this.foot = htmlNode("div", { class: "lnp-foot" }, fold, buttons)
+    this.copyText = htmlNode("input", { type: "text", readonly: true, "aria-label": "Copied text" })
+    this.copied = htmlNode("p", { class: "lnp-copied", hidden: true }, htmlNode("span", {}, "Copied:"), this.copyText)
+  }
+
+  watch() {
+    this.ends = new AbortController()
+    const { signal } = this.ends
+    const keys = (event) => event.ctrlKey || event.metaKey || event.altKey || event.stopPropagation()
+    this.element.addEventListener("keydown", keys, { signal }) // a notebook would take them for commands
+    const redraw = () => this.invalidate()
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw, { signal })
+    this.themes = new MutationObserver(redraw)
+    this.themes.observe(document.body, { attributes: true, attributeFilter: ["data-jp-theme-light"] })
+    this.sizes = new ResizeObserver(redraw)
+    this.sizes.observe(this.frame)
+    this.frame.addEventListener("pointermove", (event) => this.point(event), { signal })
+    this.frame.addEventListener("pointerdown", (event) => this.point(event, true), { signal })
+    this.frame.addEventListener("pointerleave", () => this.point(null), { signal })
+  }
+
+  get theme() {
+    if (this.wantedTheme !== "auto") return this.wantedTheme
+    const jupyter = document.body.dataset.jpThemeLight
+    const dark = jupyter ? jupyter === "false" : matchMedia("(prefers-color-scheme: dark)").matches
+    return dark ? "dark" : "light"
+  }
+
+  // Changes -------------------------------------------------------------------------------------------------------
+
+  // Take a change over into the state; what was settled until now is "before". Returns why it cannot be, or "".
+  take(change) {
+    const problem = this.placements.problem(change)
+    if (problem) return problem
+    const next = this.placements.next(this.state, change)
+    const key = Object.keys(change).length === 1 ? Object.keys(change)[0] : ""
+    const now = performance.now()
+    const same = key && key === this.gesture?.key && now - this.gesture.time < GESTURE && ALLOWED[key]
+    if (modelText(next) !== modelText(this.state)) {
+      if (!same) this.before = this.settled
+      this.gesture = { key, time: now }
+    }
+    this.state = next
+    if (next.slots !== null) this.lastSlots = next.slots
+    return ""
+  }
+
+  change(change) {
+    this.preview = null
+    const problem = this.take(change)
+    if (!problem) {
+      if (this.shown?.text === modelText(this.state) && this.shown.result) this.settled = this.shown
+      this.ask()
+      this.onState?.({ ...this.state })
+    }
+    this.fail(problem)
+    this.invalidate()
+    return !problem
+  }
+
+  set(state) {
+    this.change(state)
+  }
+
+  dropped(slots) {
+    const last = this.slots.element.dataset.drag
+    this.change({ slots })
+    return last
+  }
+
+  // While a norm is over a slot, the network answers as if it were dropped there.
+  hover(slots) {
+    this.preview = slots
+    this.ask()
+    this.invalidate()
+  }
+
+  get wanted() {
+    return this.preview === null ? this.state : this.placements.next(this.state, { slots: this.preview })
+  }
+
+  // Results -------------------------------------------------------------------------------------------------------
+
+  ask() {
+    const state = this.wanted
+    const text = modelText(state)
+    const depths = state.view === "depth" ? depthsOf(state.depth) : null
+    const whole = `${text}${depths ?? ""}${this.edition ?? ""}`
+    if (whole === this.asked) return
+    this.asked = whole
+    const request = ++this.request
+    clearTimeout(this.waiting)
+    const graph = this.placements.graphOf(state)
+    if (!graph) return this.refuse(this.data.placements[state.placement].error)
+    if (!depths && this.shown?.text === text && this.shown.result?.done) return this.fresh()
+    this.waiting = setTimeout(() => this.dim("computing…"), PATIENCE_OF_EYE)
+    const config = { graph, theory: true, depths }
+    for (const key of MODEL_KEYS) config[key] = state[key]
+    const current = (act) => (given) => request === this.request && act(given)
+    this.client.request(config, {
+      onResult: current((result) => this.receive(state, text, graph, result)),
+      onError: current((sentence) => this.refuse(sentence)),
+    })
+  }
+
+  receive(state, text, graph, result) {
+    this.fresh()
+    this.shown = { state, text, result, shapes: shapesOf(graph, state) }
+    if (text === modelText(this.state)) this.settled = this.shown
+    if (result.done && text === modelText(this.state)) this.onTable?.(this.rows())
+    this.invalidate()
+  }
+
+  refuse(sentence) {
+    this.fail(sentence || "This placement cannot be computed in the page")
+    this.asked = ""
+    this.invalidate()
+  }
+
+  // The last good picture stays, and says that it is not the one that was asked for.
+  fail(sentence) {
+    this.problem = sentence
+    if (!sentence) return
+    clearTimeout(this.waiting)
+    this.dim("the last good picture")
+  }
+
+  dim(words) {
+    this.busy.textContent = words
+    this.element.dataset.stale = "true"
+  }
+
+  fresh() {
+    clearTimeout(this.waiting)
+    if (this.problem && this.placements.graphOf(this.state)) this.problem = ""
+    this.busy.textContent = ""
+    delete this.element.dataset.stale
+  }
+
+  rows() {
+    return this.settled?.result ? tableOf(this.settled) : []
+  }
+
+  // Drawing -------------------------------------------------------------------------------------------------------
+
+  invalidate() {
+    this.frameAsked ??= requestAnimationFrame(() => this.draw())
+  }
+
+  draw() {
+    cancelAnimationFrame(this.frameAsked)
+    this.frameAsked = null
+    const { theme, wanted } = this
+    setAll(this.element, { "data-theme": theme, "data-lecture": this.state.lecture && "true" })
+    this.chips.show(wanted, theme, this.placements.all)
+    for (const [key, control] of Object.entries(this.controls)) control.show(this.state[key])
+    this.drawLayer(wanted)
+    this.drawPicture(theme)
+    this.drawWords()
+  }
+
+  drawLayer(state) {
+    const named = this.data.placements[state.placement]
+    const norm = state.norm === "rms" ? "RMS norm" : "layer norm"
+    setAll(this.slots.element, { hidden: state.slots === null })
+    setAll(this.diagram, { hidden: state.slots !== null })
+    if (state.slots !== null) this.slots.show(state.slots, norm)
+    else this.drawDiagram(state, norm, named)
+    writeMaths(this.rule, state.slots === null ? named.formula : ruleOf(state.slots))
+    const reference = named ? referenceOf(named) : ""
+    writeText(this.name, named ? [named.label, reference].filter(Boolean).join(", ") : "a placement without a name yet")
+  }
+
+  drawDiagram(state, norm, { graph }) {
+    const layer = Math.min(this.layer, state.depth)
+    const text = JSON.stringify([state.placement, state.depth, state.stack, layer, norm, this.edition])
+    if (this.diagram.text === text) return
+    this.diagram.text = text
+    const back = htmlNode("button", { type: "button", onclick: () => this.change({ slots: this.lastSlots }) }, "Back to the slots")
+    if (!graph) return this.diagram.replaceChildren(htmlNode("p", {}, back))
+    const side = sidesOf(state)[0]
+    const programs = programsOf(graph, state.stack, side, state.depth)
+    const svg = blockDiagram(programs, layer, blocksOf(state.stack, side), norm)
+    const varies = new Set(programs.layers.map(({ program }) => JSON.stringify(program.steps))).size > 1
+    const step = (by) => () => [(this.layer = Math.min(state.depth, Math.max(1, layer + by))), this.invalidate()]
+    const stepper = (words, by, name) => htmlNode("button", { type: "button", "aria-label": name, onclick: step(by) }, words)
+    const chooser = varies ? [stepper("‹", -1, "The layer below"), htmlNode("span", {}, `layer ${layer} of ${state.depth}`), stepper("›", 1, "The layer above")] : []
+    const held = this.diagram.contains(document.activeElement) && document.activeElement.getAttribute("aria-label")
+    this.diagram.replaceChildren(svg, htmlNode("p", {}, ...chooser, back))
+    if (held) this.diagram.querySelector(`[aria-label="${held}"]`)?.focus()
+  }
+
+  drawPicture(theme) {
+    const shown = this.shown ?? { state: this.state, result: null, shapes: this.skeleton() }
+    const { view } = this.state
+    const width = Math.max(220, this.frame.clientWidth)
+    const unit = parseFloat(getComputedStyle(this.element).fontSize) / 15
+    const height = Math.round(Math.min(520, Math.max(width < 520 ? 310 : 340, width * 0.42)) * Math.sqrt(unit))
+    const style = this.placements.styleOf(shown.state)
+    const series = legible(style.color, theme)
+    this.element.style.setProperty("--series", series)
+    this.element.style.setProperty("--strong", mixed(series, theme === "dark" ? "#ffffff" : "#000000", 0.45))
+    this.pins.forEach((pin, i) => this.colourPin(pin, i, theme))
+    const byDepth = view === "depth" && shown.result?.lastLayer?.length
+    setAll(this.picture, { hidden: Boolean(byDepth) })
+    setAll(this.curves, { hidden: !byDepth })
+    const state = { ...this.state, view: view === "depth" ? "gradient" : view }
+    const given = { shown, before: this.shadow, pins: this.pins, width, height, unit, style }
+    if (byDepth) depthPicture(this.depthSheet, { ...given, state: this.state })
+    else this.place = networkPicture(this.sheet, { ...given, state })
+  }
+
+  // What was there before; nothing where that is the same model.
+  get shadow() {
+    const old = this.preview === null ? this.before : this.settled
+    return old?.result && old.text !== this.shown?.text ? old : null
+  }
+
+  skeleton() {
+    const graph = this.placements.graphOf(this.state)
+    return graph ? shapesOf(graph, this.state) : shapesOf(slotGraph(""), this.state)
+  }
+
+  colourPin({ style }, i, theme) {
+    setAll(this.sheet.paths.get(`pin${i}`), { stroke: legible(style.color, theme), "stroke-dasharray": dashArray(style.dash) || false })
+  }
+
+  drawWords() {
+    const { shown } = this
+    setAll(this.error, { hidden: !this.problem })
+    if (this.problem) writeText(this.error, `${this.problem.replace(/\.$/, "")}. The last good picture stays.`)
+    const name = placementName(this.wanted, this.data.placements)
+    const finding = shown?.result ? findingText(shown, this.shadow, this.state, this.data.placements) : `${name}: computing…`
+    writeText(this.finding, finding)
+    if (!this.pointed) writeText(this.readout, this.caption())
+    for (const svg of [this.picture, this.curves]) svg.setAttribute("aria-label", `${finding} ${this.caption()}`)
+    this.drawLegend()
+    if (!this.table.hidden && shown?.result) this.fillTable()
+    clearTimeout(this.speaking)
+    this.speaking = setTimeout(() => writeText(this.voice, finding), 700)
+  }
+
+  caption() {
+    const { view, parameter, seeds } = this.state
+    const what = view === "signal" ? "size of the stream, ‖x‖²/d" : `size of the gradient, ‖∂L/∂${parameter}‖`
+    const mean = seeds > 1 ? `, mean of ${this.shown?.result?.seeds ?? seeds} networks` : ""
+    if (view === "depth") return `Last layer, ${what}${mean}; both axes logarithmic`
+    return `Bars: ${what}${mean}; logarithmic`
+  }
+
+  drawLegend() {
+    const { shown, shadow, state } = this
+    const items = []
+    const add = (key, words, ...more) => items.push([key, words, ...more])
+    if (shown?.result) add("bar", placementName(shown.state, this.data.placements))
+    const lanes = shown?.result && state.view !== "depth" ? distinct(barsOf(shown.result, { ...shown.state, ...pictureKeys(state) }).filter((bar) => bar.lane).map((bar) => bar.block)) : []
+    if (lanes.length) add("open", state.view === "signal" ? "sum before the last norm" : lanes.map((block) => BLOCK_WORDS[block]).join(", "))
+    if (shadow) add("old", `before: ${differenceText(shadow.state, shown.state, this.data.placements)}`)
+    if (state.theory) add("theory", shown?.result?.done && shown.result.theoryNote ? `no theory: ${shown.result.theoryNote}` : "theory")
+    if (shown?.result?.seeds > 1) add("range", `${shown.result.seeds} networks`)
+    this.pins.forEach((pin, i) => add(`pin${i}`, `pinned: ${pin.words}`, () => this.unpin(pin)))
+    const text = JSON.stringify([items, this.theme])
+    if (this.legend.text === text) return
+    this.legend.text = text
+    this.legend.replaceChildren(...items.map(([key, words, remove]) => this.legendItem(key, words, remove)))
+  }
+
+  legendItem(key, words, remove) {
+    const style = key.startsWith("pin") ? this.pins[Number(key.slice(3))].style : this.placements.styleOf(this.shown?.state ?? this.state)
+    const sample = key === "range" || key.startsWith("pin") ? swatch(style) : htmlNode("i", { class: `lnp-key-${key}` })
+    if (remove) sample.style.setProperty("--chip", legible(style.color, this.theme))
+    const text = htmlNode("span")
+    writeText(text, words)
+    const button = remove ? [htmlNode("button", { type: "button", "aria-label": `Remove ${words}`, onclick: remove }, "×")] : []
+    return htmlNode("span", { class: "lnp-item" }, sample, text, ...button)
+  }
+
+  // The numbers of the row under the pointer; a press also chooses the layer of the block diagram.
+  point(event, press = false) {
+    const found = event && this.place && !this.picture.hasAttribute("hidden") && this.shown?.result && this.rowUnder(event)
+    const bars = found ? barsOf(this.shown.result, { ...this.shown.state, ...pictureKeys(this.state) }).filter((bar) => bar.side === found.side && bar.row === found.row) : []
+    this.pointed = bars.length > 0
+    writeText(this.readout, this.pointed ? rowText(bars, this.state, this.shown.state.depth) : this.caption())
+    if (press && found && this.state.slots === null && found.row >= 1 && found.row <= this.shown.state.depth) {
+      this.layer = found.row
+      this.invalidate()
+    }
+  }
+
+  rowUnder({ clientX, clientY }) {
+    const box = this.picture.getBoundingClientRect()
+    return rowAt(this.place, clientX - box.left, clientY - box.top)
+  }
+
+  // Buttons -------------------------------------------------------------------------------------------------------
+
+  pin() {
+    if (!this.settled?.result) return
+    const { state, text, result } = this.settled
+    const words = [placementName(state, this.data.placements), ...MODEL_KEYS.filter((key) => state[key] !== this.data.defaults[key]).map((key) => settingText(key, state[key]))].join(", ")
+    const kept = this.pins.filter((pin) => pin.text !== text)
+    this.pins = [...kept, { state, text, result, words, style: this.placements.styleOf(state) }].slice(-MOST_PINS)
+    this.invalidate()
+  }
+
+  unpin(pin) {
+    this.pins = this.pins.filter((one) => one !== pin)
+    this.pinButton.focus()
+    this.invalidate()
+  }
+
+  reset() {
+    this.pins = []
+    this.layer = 1
+    this.change({ ...this.data.defaults })
+    this.before = null
+  }
+
+  copy(text) {
+    setAll(this.copied, { hidden: false })
+    this.copyText.value = text
+    this.copyText.focus()
+    this.copyText.select()
+    if (navigator.clipboard) navigator.clipboard.writeText(text).catch(() => {}) // the text stands in the page, selected
+    else document.execCommand("copy")
+  }
+
+  toggleTable() {
+    setAll(this.table, { hidden: !this.table.hidden })
+    this.invalidate()
+  }
+
+  fillTable() {
+    const text = `${this.shown.text}${this.shown.result.seeds}${this.shown.result.done}${this.state.view}${this.state.parameter}`
+    if (this.table.text === text) return
+    this.table.text = text
+    this.table.replaceChildren(tableNode(this.shown, this.state))
+  }
+
+  async save(kind) {
+    const look = getComputedStyle(this.element)
+    const colours = { card: GROUNDS[this.theme], ink: look.getPropertyValue("--ink") }
+    const drawing = this.state.slots === null ? this.diagram.querySelector("svg") : this.slots.element
+    const picture = this.picture.hasAttribute("hidden") ? this.curves : this.picture
+    const legend = [...this.legend.children].map((item) => item.innerText.replace("×", "").trim()).join(" · ")
+    const notes = [`${this.rule.innerText} (${this.name.innerText})`, `${this.caption()}. ${legend}`]
+    const saved = savedPicture({ drawing, picture, title: this.finding.dataset.text, notes, colours, family: look.fontFamily })
+    if (kind === "svg") saveFile(saved.text, "image/svg+xml", "playground.svg")
+    else saveFile(await asPng(saved), "image/png", "playground.png")
+  }
+
+  setPlacements(all) {
+    this.data = { ...this.data, placements: all }
+    this.placements = new Placements(all)
+    this.edition = (this.edition ?? 0) + 1
+    const { placement, slots } = this.state
+    const gone = placement && !all[placement]
+    this.change(gone ? { placement: this.data.defaults.placement } : placement ? { placement } : { slots })
+    if (gone) this.fail(`${placement} is no longer among the placements`)
+  }
+
+  destroy() {
+    this.ends.abort()
+    this.themes.disconnect()
+    this.sizes.disconnect()
+    this.menu.destroy()
+    for (const timer of [this.waiting, this.speaking]) clearTimeout(timer)
+    cancelAnimationFrame(this.frameAsked)
+    this.client.close()
+    this.element.remove()
+  }
+}
+
+// The norms of every layer of every side, for the drawing of the network.
+function shapesOf(graph, { stack, depth }) {
+  const known = new Map()
+  const shape = (layer, count) => {
+    const key = layer.program
+    if (!known.has(key)) known.set(key, normsOf(layer, count))
+    return known.get(key)
+  }
+  return Object.fromEntries(stack.split("-").map((side) => {
+    const { layers, finish } = programsOf(graph, stack, side, depth)
+    const count = blocksOf(stack, side).length
+    return [side, { layers: layers.map((layer) => shape(layer, count)), end: hasNorm(finish) }]
+  }))
+}
+
+function mountPlayground(root, options) {
+  const view = new PlaygroundView(root, options)
+  return {
+    element: view.element,
+    set: (state) => view.set(state),
+    get state() {
+      return { ...view.state }
+    },
+    get table() {
+      return view.rows()
+    },
+    setPlacements: (placements) => view.setPlacements(placements),
+    destroy: () => view.destroy(),
+  }
+}

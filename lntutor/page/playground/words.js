@@ -1,0 +1,190 @@
+// Numbers and sentences.
+
+const SLOT_WORDS = { A: "before the sub-layer", B: "after the sub-layer", C: "after the sum", D: "at the very end" }
+const BLOCK_WORDS = { self: "self-attention", cross: "cross-attention", ffn: "FFN" }
+const KIND_WORDS = { zero: "exactly 0", "round-off": "only round-off", overflow: "overflow" }
+const KEY_WORDS = {
+  depth: "depth", width: "width", stack: "stack", heads: "heads", tokens: "tokens", attention: "attention",
+  init: "init", ffn: "FFN", output_projection: "W_O", norm: "norm", seeds: "networks",
+}
+
+const trueMinus = (text) => text.replace("-", "−")
+
+// A number with so many digits: 0.312, 12.3, 4.1e−7.
+function numberText(value, digits = 3) {
+  const power = Math.floor(Math.log10(Math.abs(value)))
+  if (value === 0 || (power >= -3 && power < 5)) return trueMinus(String(Number(value.toPrecision(digits))))
+  const [mantissa, exponent] = value.toExponential(digits - 1).split("e")
+  return trueMinus(`${Number(mantissa)}e${Number(exponent)}`)
+}
+
+const fixedText = (value) => trueMinus((Math.abs(value) < 0.005 ? 0 : value).toFixed(2))
+const timesText = (ratio) =>
+  `${ratio < 99.5 ? ratio.toFixed(1) : ratio < 1e4 ? String(Number(ratio.toPrecision(2))) : numberText(ratio, 2)}×`
+const counted = (n, word) => `${n} ${word}${n === 1 ? "" : "s"}`
+const capitalised = (text) => text.slice(0, 1).toUpperCase() + text.slice(1)
+
+// x ← N(x + f(x)), for a subset of the four slots.
+function ruleOf(slots) {
+  const has = (slot) => slots.includes(slot)
+  const inner = has("A") ? "f(N(x))" : "f(x)"
+  const branch = has("B") ? `N(${inner})` : inner
+  return `x ← ${has("C") ? `N(x + ${branch})` : `x + ${branch}`}${has("D") ? ", then N at the end" : ""}`
+}
+
+function placementName(state, placements) {
+  if (placements[state.placement]) return placements[state.placement].label
+  if (!state.slots) return "No norm"
+  const short = { A: "before f", B: "after f", C: "after the sum", D: "at the end" }
+  return `Norm ${[...state.slots].map((slot) => short[slot]).join(", ").replace(/, ([^,]*)$/, " and $1")}`
+}
+
+function referenceOf({ reference, year }) {
+  if (!reference) return ""
+  return !year || /\d{4}/.test(reference) ? reference : `${reference} ${year}`
+}
+
+// What differs between two states, for "before: …": the placement, else the settings that changed.
+function differenceText(old, now, placements) {
+  const parts = MODEL_KEYS.filter((key) => old[key] !== now[key]).map((key) => settingText(key, old[key]))
+  const moved = old.placement !== now.placement || old.slots !== now.slots
+  return [...(moved || !parts.length ? [placementName(old, placements)] : []), ...parts].join(", ")
+}
+
+function settingText(key, value) {
+  if (key === "output_projection") return value ? "with W_O" : "without W_O"
+  if (key === "ffn") return `FFN ${value}×`
+  if (key === "norm") return value === "rms" ? "RMS norm" : "layer norm"
+  return typeof value === "number" ? `${KEY_WORDS[key]} ${value}` : `${value}${key === "stack" ? "" : ` ${KEY_WORDS[key]}`}`
+}
+
+// One sentence per picture ---------------------------------------------------------------------------------------
+
+function findingText(shown, before, state, placements) {
+  const name = placementName(shown.state, placements)
+  if (state.view === "depth") return `${name}: ${depthFinding(shown, state)}`
+  const [now, old] = [shown, before].map((one) => one && profileOf(one.result, { ...one.state, ...pictureKeys(state) }))
+  const tell = state.view === "signal" ? signalFinding : gradientFinding
+  const told = tell(now, state, networksText(shown))
+  return `${name}: ${told}.${beforeText(now, old, before, shown, placements)}`
+}
+
+const pictureKeys = ({ view, parameter }) => ({ view, parameter })
+const networksText = ({ result, state }) =>
+  result.seeds < state.seeds ? `draft: ${result.seeds} of ${counted(state.seeds, "network")}` : counted(result.seeds, "network")
+
+// The last side's first block, from bottom to top, and how much its top is of its bottom.
+function profileOf(result, state) {
+  const side = sidesOf(state).at(-1)
+  const bars = barsOf(result, state).filter((bar) => bar.side === side && bar.lane === 0)
+  bars.sort((a, b) => a.row - b.row)
+  const layers = bars.filter((bar) => bar.row <= state.depth)
+  const numbers = layers.filter((bar) => bar.kind === "number")
+  const ratio = numbers.length > 1 ? numbers.at(-1).mean / numbers[0].mean : null
+  return { side, layers, numbers, ratio, spread: spreadOf(numbers) }
+}
+
+const spreadOf = (bars) => Math.max(...bars.map((bar) => bar.mean)) / Math.min(...bars.map((bar) => bar.mean))
+
+function layersText(bars) {
+  const rows = bars.map((bar) => bar.row)
+  const whole = rows.every((row, i) => row === rows[0] + i)
+  if (rows.length === 1) return `layer ${rows[0]}`
+  return `layers ${whole ? `${rows[0]} to ${rows.at(-1)}` : rows.join(", ")}`
+}
+
+// "exactly 0 in layers 1 to 4; only round-off in layer 5": what cannot be drawn as a number.
+function oddText(layers) {
+  const parts = Object.keys(KIND_WORDS).map((kind) => [kind, layers.filter((bar) => bar.kind === kind)])
+  return parts
+    .filter(([, bars]) => bars.length)
+    .map(([kind, bars]) => `${KIND_WORDS[kind]} in ${bars.length === layers.length ? "every layer" : layersText(bars)}`)
+    .join("; ")
+}
+
+function gradientFinding({ side, layers, numbers, ratio, spread }, { parameter }, networks) {
+  const where = layers[0]?.lanes > 1 ? `${side} ${BLOCK_WORDS[layers[0].block]}` : side
+  const odd = oddText(layers)
+  const tail = odd ? `; it is ${odd}` : ""
+  if (!layers.length) return `there is no ${parameter} in this model`
+  if (!numbers.length) return `the gradient of ${parameter} in the ${where} is ${odd}${reasonText(layers)} (${networks})`
+  if (ratio === null)
+    return `the gradient of ${parameter} in ${where} layer ${numbers[0].row} is ${numberText(numbers[0].mean)}${tail} (${networks})`
+  const [bottom, top] = numbers.length === layers.length ? ["bottom", "top"] : [numbers[0], numbers.at(-1)].map((bar) => `layer ${bar.row}`)
+  if (spread < 1.25)
+    return `the gradient of ${parameter} is nearly equal in ${odd ? layersText(numbers) : `all ${layers.length} ${where} layers`} ` +
+      `(largest ${timesText(spread)} the smallest, ${networks})${tail}`
+  return ratioText(ratio, bottom, top, where, parameter, odd) + `${tail} (${networks})`
+}
+
+function ratioText(ratio, bottom, top, where, parameter, odd) {
+  const [high, low] = ratio >= 1 ? [top, bottom] : [bottom, top]
+  const size = timesText(ratio >= 1 ? ratio : 1 / ratio)
+  return odd
+    ? `in the ${where}, the gradient of ${parameter} in ${high} is ${size} that in ${low}`
+    : `the ${high} ${where} layer's gradient of ${parameter} is ${size} the ${low}'s`
+}
+
+const reasonText = (layers) =>
+  layers.every((bar) => bar.kind === "zero") ? ": no path leads from it to the loss" : ""
+
+function signalFinding({ side, layers, numbers, ratio }, state, networks) {
+  const odd = oddText(layers.filter((bar) => bar.row > 0))
+  const tail = odd ? `; it is ${odd}` : ""
+  if (ratio === null) return `the stream of the ${side} has no size to compare${tail} (${networks})`
+  const end = numbers.at(-1).row
+  const span = `from the input to layer ${end}`
+  if (ratio > 0.9 && ratio < 1.1) return `the ${side}'s stream keeps its size ${span}${tail} (${networks})`
+  const word = ratio > 1 ? "grows" : "shrinks"
+  return `the ${side}'s stream ${word} ${timesText(ratio > 1 ? ratio : 1 / ratio)} ${span}${tail} (${networks})`
+}
+
+// How the same ratio was in the state before.
+function beforeText(now, old, before, shown, placements) {
+  if (!old?.numbers.length) return ""
+  const who = differenceText(before.state, shown.state, placements)
+  if (old.ratio === null || now.ratio === null) return ` Before (${who}): ${numberText(old.numbers.at(-1).mean)} at the top.`
+  const turn = old.ratio >= 1 ? `top ${timesText(old.ratio)} bottom` : `bottom ${timesText(1 / old.ratio)} top`
+  return ` Before (${who}): ${old.spread < 1.25 ? "nearly equal" : turn}.`
+}
+
+function depthFinding({ state: { stack }, result }, state) {
+  const curves = depthCurves(result, state)
+  const side = stack.split("-").at(-1)
+  if (!curves.length) return "models of other depths are being measured"
+  const [{ block, points, slope, predicted }] = curves
+  const which = curves.length > 1 ? `${side} layer's ${BLOCK_WORDS[block]}` : `${side} layer's`
+  if (slope === null) return `the last ${which} gradient of ${state.parameter} cannot be compared: ${oddDepths(points)}.`
+  const told = Math.abs(slope) < 0.1 ? "hardly changes with depth" : slope < 0 ? "falls with depth" : "grows with depth"
+  const theory = state.theory && predicted !== null ? `, theory ${fixedText(predicted)}` : ""
+  return `the last ${which} gradient of ${state.parameter} ${told}: slope ${fixedText(slope)} in log–log${theory}.`
+}
+
+const oddDepths = (points) =>
+  points.map((point) => `${KIND_WORDS[point.kind] ?? numberText(point.mean)} at depth ${point.depth}`).join("; ")
+
+// What a screen reader hears of the picture, and what the line under it says of one row.
+function rowText(bars, state, total) {
+  const [{ side, row }] = bars
+  const place = row === 0 ? `${side} input` : row > total ? `${side} output` : `${side} layer ${row}`
+  const parts = bars.map((bar) => {
+    const lane = bar.lanes > 1 || state.view === "signal" ? `${BLOCK_WORDS[bar.block] ?? { out: "after it", sum: "sum before the last norm" }[bar.block] ?? ""} ` : ""
+    if (bar.kind !== "number") return lane + KIND_WORDS[bar.kind]
+    const range = bar.values.length > 1 ? ` (${numberText(bar.low)} to ${numberText(bar.high)})` : ""
+    return `${lane}${numberText(bar.mean)}${range}` + (state.theory && bar.theory ? `, theory ${numberText(bar.theory)}` : "")
+  })
+  return `${place}: ${parts.join("; ")}`
+}
+
+// Playground(depth=12, placement="peri")
+function pythonLine(state, defaults) {
+  const python = (value) => (typeof value === "boolean" ? (value ? "True" : "False") : JSON.stringify(value))
+  const pairs = settingsText(state, defaults).map(([key, value]) => `${key}=${python(value)}`)
+  return `Playground(${pairs.join(", ")})`
+}
+
+// The settings that differ from the defaults; a placement without a name is given by its slots.
+function settingsText(state, defaults) {
+  const keys = Object.keys(state).filter((key) => key !== (state.placement ? "slots" : "placement"))
+  return keys.filter((key) => state[key] !== defaults[key] || (key === "slots")).map((key) => [key, state[key]])
+}
