@@ -28,6 +28,7 @@ COMMANDS = {
     "data": ("list the corpora and where they are, or get one", "lntutor.text.download"),
     "sweep": ("measure or train a grid of settings and write one table", "lntutor.experiments.sweep"),
     "results": ("recompute the stored tables in data/results", "lntutor.experiments.stored"),
+    "playground": ("write the playground as one HTML file", "lntutor.publish.playground"),
     "site": ("make static pages of the course that open from disk", "lntutor.publish.site"),
     "claims": ("run the lessons and update the claims ledger", "lntutor.lesson.ledger"),
 }
@@ -35,7 +36,7 @@ COMMANDS = {
 
 def build_parser() -> argparse.ArgumentParser:
     """The parser of the whole command line, without the options of the commands."""
-    listing = "\n".join(f"  {name:<8} {summary}" for name, (summary, _) in COMMANDS.items())
+    listing = "\n".join(f"  {name:<10} {summary}" for name, (summary, _) in COMMANDS.items())
     return argparse.ArgumentParser(
         prog="python -m lntutor",
         usage="%(prog)s COMMAND [options]",

@@ -20,7 +20,8 @@ sys.path.insert(0, str(ROOT))
 from benchmarks._timing import machine  # noqa: E402
 from lntutor.publish.browser import find_browser  # noqa: E402
 from lntutor.text import files  # noqa: E402
-from tests.explore.soak import NAMES, Soaked, soak, soak_here  # noqa: E402
+from tests.explore.explorers import NAMES  # noqa: E402
+from tests.explore.soak import Soaked, soak, soak_here  # noqa: E402
 
 REPORT = ROOT / "benchmarks" / "soak.txt"
 SETTINGS = {  # of the processes and kernels that are started

@@ -1,4 +1,4 @@
-"""Explorers: drag a slider and the picture follows. `from lntutor.explore import GradientExplorer`."""
+"""The playground and the explorers: drag, and the picture follows. `from lntutor.explore import Playground`."""
 
 from lntutor import lazy
 
@@ -9,6 +9,7 @@ _HOMES = {
     "GradientExplorer": "explore.gradient",
     "LayerNormExplorer": "explore.layer_norm",
     "PlacementExplorer": "explore.placement",
+    "Playground": "explore.playground",
     "SignalExplorer": "explore.signal",
     "TheoremExplorer": "explore.theorem",
     "TrainingExplorer": "explore.training",

@@ -60,6 +60,14 @@ def check_int(name: str, value: Any, low: int, high: int) -> int:
     return int(value)
 
 
+def check_one_of(name: str, value: Any, allowed: tuple[int, ...]) -> int:
+    """`value` as an int if it is one of these, or a ValueError that lists them."""
+    good = isinstance(value, Integral) and not isinstance(value, bool)
+    if not good or value not in allowed:
+        raise ValueError(f"{name} must be one of {', '.join(map(str, allowed))}, got {short_repr(value)}")
+    return int(value)
+
+
 def megabytes(variable: str, default: int, environ: Mapping[str, str]) -> int:
     """An environment variable in MB, as bytes, or a ValueError."""
     given = environ.get(variable) or str(default)

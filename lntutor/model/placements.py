@@ -11,12 +11,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
-from functools import lru_cache
+from functools import cache, lru_cache
+from itertools import combinations
 from math import sqrt
 from typing import Any
+from weakref import WeakSet
 
 TAPS = ("q", "k", "v", "heads", "hidden")  # where a placement may touch the inside of a sub-layer
 STACKS = ("encoder", "decoder", "encoder-decoder")
+SLOTS = "ABCD"  # for a norm: before the sub-layer, after it, after the sum, once at the end
+ALL_SLOTS = tuple("".join(some) for count in range(5) for some in combinations(SLOTS, count))
 
 
 class Letter(float):
@@ -298,6 +302,9 @@ def reads_depth(placement: Placement, stack: str, depth: int) -> bool:
     return False
 
 
+FOLLOWERS: WeakSet[Any] = WeakSet()  # what shows a list of placements; each has `placements_changed()`
+
+
 class Placements(dict):
     """The dict of placements: assigning sets a placement's key; a wrong name is an error that suggests the nearest."""
 
@@ -307,6 +314,15 @@ class Placements(dict):
         if not isinstance(placement, Placement):
             raise ValueError(f"PLACEMENTS[{key!r}] must be a Placement, got {type(placement).__name__}")
         super().__setitem__(key, replace(placement, key=key))
+        self._tell()
+
+    def __delitem__(self, key: str) -> None:
+        super().__delitem__(key)
+        self._tell()
+
+    def _tell(self) -> None:
+        for follower in list(FOLLOWERS):
+            follower.placements_changed()
 
     def __getitem__(self, key: str) -> Placement:
         return super().__getitem__(key) if isinstance(key, str) else self.__missing__(key)
@@ -459,3 +475,20 @@ PLACEMENTS["dyt"] = Placement(
     "Dynamic Tanh", "x ← x + f(N(x)), final N; N(x) = γ tanh(αx) + β", pre, "Zhu et al.", 2025,
     finish=final_norm, norm=dynamic_tanh,
 )  # fmt: skip
+
+
+@cache
+def in_slots(slots: str) -> Placement:
+    """The placement with a norm in each of these slots: "C" is Post-LN's rule, "AD" is Pre-LN's."""
+    if slots not in ALL_SLOTS:
+        raise ValueError(f"slots must be letters out of {SLOTS}, in this order, got {slots!r}")
+
+    def step(x, f, N, at):
+        before, after, stream = (N if slot in slots else (lambda x: x) for slot in SLOTS[:3])
+        return stream(x + after(f(before(x))))
+
+    branch = "f(N(x))" if "A" in slots else "f(x)"
+    total = f"x + N({branch})" if "B" in slots else f"x + {branch}"
+    formula = f"x ← N({total})" if "C" in slots else f"x ← {total}"
+    last = {"finish": final_norm, "formula": f"{formula}, final N"} if "D" in slots else {"formula": formula}
+    return Placement(label=f"slots {slots}".strip(), layer=each(step), **last)

@@ -77,11 +77,11 @@ def app_environment(lecture: bool = True, environ: Mapping[str, str] = os.enviro
 
 
 def write_notebooks(folder: Path) -> Path:
-    """Fill a folder with all that is served: one small notebook per explorer, and copies of the course's notebooks."""
+    """Fill a folder with all that is served: one small notebook per explorer, copies of the course's notebooks."""
     import nbformat
 
     folder.mkdir()
-    for tile in gallery.EXPLORERS:
+    for tile in (gallery.PLAYGROUND, *gallery.EXPLORERS):
         nbformat.write(explorer_notebook(tile), folder / f"{tile.key}.ipynb")
     for tile in gallery.NOTEBOOKS:
         notebook = nbformat.read(ROOT / "notebooks" / f"{tile.key}.ipynb", as_version=4)

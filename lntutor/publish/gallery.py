@@ -1,4 +1,4 @@
-"""The gallery: one tile per explorer and per notebook, in HTML that needs nothing from the network.
+"""The gallery: a tile for the playground, each explorer and each notebook, in HTML that needs nothing from the network.
 
 `make app` and `make site` have the same start page with different links.
 """
@@ -33,6 +33,7 @@ class Tile(NamedTuple):
         return f"data:image/webp;base64,{base64.b64encode(path.read_bytes()).decode()}" if path.is_file() else ""
 
 
+PLAYGROUND = Tile("Playground", "Playground", "Put the layer norm elsewhere, and every layer of the network answers.")
 EXPLORERS = (
     Tile("GradientExplorer", "Gradients", "The gradient of every layer moves with depth, width and the place of LN."),
     Tile("SignalExplorer", "Signal", "How the stream grows from layer to layer, and how alike its tokens become."),
@@ -56,10 +57,11 @@ NOTEBOOKS = (
     Tile("08_curvature", "08 Curvature", "Is Post-LN's loss surface more curved?"),
     Tile("09_after_the_paper", "09 After the paper", "What came after?"),
 )
+TILES = (PLAYGROUND, *EXPLORERS, *NOTEBOOKS)
 
 
 def page(link: Callable[[Tile], str], intro: str, more: str = "") -> str:
     """The start page: each tile opens `link(tile)` and is left out where that is empty; intro and more are HTML."""
-    tiles = {"Explorers": EXPLORERS, "Notebooks": NOTEBOOKS}
+    tiles = {"Explorers": (PLAYGROUND, *EXPLORERS), "Notebooks": NOTEBOOKS}
     groups = {name: [(tile, link(tile)) for tile in group if link(tile)] for name, group in tiles.items()}
     return render(TEMPLATE, intro=Markup(intro), groups=groups, more=Markup(more))

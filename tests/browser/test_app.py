@@ -64,7 +64,7 @@ def test_the_start_page_opens_an_explorer_that_follows_its_slider(server, strict
     """Oracle: a loaded picture a tile, the number of layers drawn; a complaint or a request elsewhere fails."""
     page = strict.page
     page.goto(server.url)
-    tiles = len(gallery.EXPLORERS) + len(gallery.NOTEBOOKS)
+    tiles = len(gallery.TILES)
     assert page.locator("ul.tiles a").count() == page.evaluate(LOADED) == tiles
     strict.screenshot("app_gallery")
 

@@ -18,7 +18,8 @@ from lntutor.explore.long_running import LongRunningExplorer
 from lntutor.text import corpus
 from lntutor.training import trainer
 
-EXPLORERS = [getattr(explore, name) for name in explore.__all__]
+NAMES = [name for name in explore.__all__ if name != "Playground"]  # which has no controls in Python, and no plot
+EXPLORERS = [getattr(explore, name) for name in NAMES]
 SMALL = {"depth": 2, "width": 32, "tokens": 4, "seeds": 2}
 SENTENCES = ("one", "to be or not to be", "<b>bold</b> & <script>alert(1)</script>", "ümläut 漢字 🙂", "", "a " * 30)
 

@@ -32,7 +32,6 @@ from lntutor.explore.long_running import LongRunningExplorer
 from lntutor.model.weight_bank import BANK
 from tests.explore.explorers import all_values, without_clock
 
-NAMES = tuple(explore.__all__)
 SMALL = {"depth": 6, "width": 64, "tokens": 8, "seeds": 3}  # the largest that an ordinary move asks for,
 SMALLER = {"depth": 3, "width": 32, "tokens": 4, "seeds": 2}  # and in a short soak
 CALM = {"depth": 2, "width": 32, "tokens": 4, "seeds": 1}  # beside one that is large, and after a preset

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from lntutor import explore
 from lntutor.explore import base
-from tests.explore.explorers import all_values
+from tests.explore.explorers import NAMES, all_values
 from tests.repository.test_fuzz import JUNK, refused
 
 NOT_OFFERED = (None, [], {}, math.nan, math.inf, -1, 10**12, 10**400, "nonsense", "<b>", b"x", 1j, object(), np.ones(2))
@@ -49,7 +49,7 @@ def made():
         patch.setattr(base, "PAUSE", 3600)
         patch.setattr(base, "SOON", 3600)
         patch.setenv(base.STRICT, "1")
-        yield {name: getattr(explore, name)() for name in explore.__all__}
+        yield {name: getattr(explore, name)() for name in NAMES}
 
 
 def offers(control, value) -> bool:

@@ -7,7 +7,8 @@ import weakref
 import pytest
 
 from lntutor.explore import base
-from tests.explore.soak import NAMES, WIDGETS, Driver, faults, hurried, rest
+from tests.explore.explorers import NAMES
+from tests.explore.soak import WIDGETS, Driver, faults, hurried, rest
 from tools import soak as tool
 
 MOVES, EVERY = 24, 12

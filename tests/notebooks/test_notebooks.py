@@ -21,7 +21,9 @@ MOST_LINES, MOST_STARTER_LINES = 15, 20  # of a code cell, without blank lines
 SLIDES = {"slide", "subslide", "fragment", "skip", "notes", "-"}
 A_SLIDE = 360  # words of prose that fill 1280 × 720 pixels in lecture mode; measured in a browser
 A_LINE, A_PICTURE = 14, 120  # words that take the room of a line of code, and of a figure or a question
-PICTURES = r"\b(?:Predict|live_plot|\w+Explorer|readiness|inventory|show_ledger|whole_ledger)\("  # their code is hidden
+PICTURES = (  # their code is hidden
+    r"\b(?:Predict|live_plot|Playground|\w+Explorer|readiness|inventory|show_ledger|whole_ledger)\("
+)
 WIDGET = "application/vnd.jupyter.widget-view+json"
 
 each_notebook = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
@@ -116,7 +118,8 @@ def test_a_lecture_shows_questions_and_leaves_out_starters_and_folds(path):
     shown = [cell.source for slide in slides(path) for cell in slide]
     hidden = [cell.source for cell in read(path).cells if cell.source not in shown]
     assert not [source for source in shown if re.search(r"\A<details|^check\(|inventory\(", source, re.MULTILINE)]
-    assert not [source for source in hidden if re.search(r"^(?:Predict|\w+Explorer)\(", source, re.MULTILINE)]
+    asks = re.compile(r"^(?:Predict|Playground|\w+Explorer)\(", re.MULTILINE)
+    assert not [source for source in hidden if asks.search(source)]
 
 
 @each_lesson
@@ -224,6 +227,14 @@ def test_a_lesson_comes_to_the_verdicts_that_the_stored_ledger_has(path):
     assert {key: entry["verdict"] for key, entry in records.items()} == dict(rows["verdict"])
     commands = {key: command(path.stem[:2], entry.get("tables", ())) for key, entry in records.items()}
     assert commands == dict(rows["command"])
+
+
+def test_the_first_notebook_opens_with_the_playground():
+    """Oracle: its first three cells, and no other code before them."""
+    first = read(NOTEBOOKS[0]).cells[:3]
+    assert [cell.cell_type for cell in first] == ["markdown", "markdown", "code"]
+    assert first[2].source.endswith("\n\nPlayground()")
+    assert "**Your task:**" in first[1].source
 
 
 @pytest.mark.notebook

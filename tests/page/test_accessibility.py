@@ -8,7 +8,7 @@ import pytest
 
 from lntutor import explore, figures
 from lntutor.figures.style import INK
-from tests.explore.explorers import small, some_values
+from tests.explore.explorers import NAMES, small, some_values
 from tests.figures.registry import EVERY, luminance
 
 WORKING = ("TrainingExplorer", "CurvatureExplorer")  # their figures are those of training_curves and spectrum
@@ -92,7 +92,7 @@ def test_the_words_of_every_figure_have_numbers_no_markup_and_an_end(pictures):
 
 
 @pytest.mark.usefixtures("no_pause")
-@pytest.mark.parametrize("kind", [name for name in explore.__all__ if name not in WORKING])
+@pytest.mark.parametrize("kind", [name for name in NAMES if name not in WORKING])
 def test_words_change_with_the_picture(kind):
     """Oracle: what is drawn before and after each move of each control; the words differ where it does."""
     e = small(getattr(explore, kind))
@@ -113,7 +113,7 @@ def drawn(explorer) -> list:
 
 
 @pytest.mark.usefixtures("no_pause")
-@pytest.mark.parametrize("kind", explore.__all__)
+@pytest.mark.parametrize("kind", NAMES)
 def test_controls_have_names_and_tooltips_the_fold_is_a_button_and_tables_scroll_by_keys(kind):
     """Oracle: the widgets, at most five above the fold; what scrolls has a name and takes the focus."""
     e = getattr(explore, kind)()

@@ -6,26 +6,22 @@ import re
 from pathlib import Path
 
 import nbformat
-import numpy as np
 import plotly.graph_objects as go
 import pytest
-from plotly.offline import get_plotlyjs_version
 
-import lntutor as ln
 from lntutor import explore
 from lntutor.__main__ import main
+from lntutor.explore import Playground
 from lntutor.lesson import run_notebook as lessons
 from lntutor.page import live
 from lntutor.publish import gallery, site
-from lntutor.publish.site import explorer, grid, pages
+from lntutor.publish.site import pages
 
 VENDOR = Path(site.__file__).parent / "vendor"
 HASHES = {  # of what was published, unpacked
-    "plotly-basic.min.js.gz": "99784e3abfb07b142a15e521a439e6d9addceadb3f79553fd24c72774f0649ba",
     "temml.min.js.gz": "1ab19148afe0dbc836b7a74f344071b3f3a70a7a8259ae4049e76894fcdf8d95",
     "stix-two-math.woff2": "8b2a6834cfe1f4e0f3724ffa59fe92000013fc5a4c41e6a3f438006c26c60f0d",
 }
-SMALL = {"placements": ("post", "pre"), "widths": (32,), "depths": (1, 2)}
 
 
 # Files of others -----------------------------------------------------------------------------------------------
@@ -33,53 +29,10 @@ SMALL = {"placements": ("post", "pre"), "widths": (32,), "depths": (1, 2)}
 
 @pytest.mark.parametrize("name", HASHES)
 def test_files_of_others_are_as_they_were_published(name):
-    """Oracle: SHA-256 of the files in the packages that vendor/README.md names; plotly's own version of plotly.js."""
+    """Oracle: SHA-256 of the files in the packages that vendor/README.md names."""
     content = (VENDOR / name).read_bytes()
     content = gzip.decompress(content) if name.endswith(".gz") else content
     assert hashlib.sha256(content).hexdigest() == HASHES[name]
-    assert "plotly" not in name or f"v{get_plotlyjs_version()}" in content[:200].decode()
-
-
-# The grid ------------------------------------------------------------------------------------------------------
-
-
-def test_a_cell_has_what_the_measurement_says():
-    """Oracle: pandas on the table of gradient_norms, and predict's own table."""
-    cfg = ln.ModelConfig("post", depth=2, width=32, ffn=128)
-    got = grid.table("post", 32, 2).set_index(["side", "layer", "block", "parameter"])
-    measured = ln.gradient_norms(cfg, seeds=range(3)).groupby(["side", "layer", "block", "parameter"])["value"]
-    for name, wanted in {"mean": measured.mean(), "low": measured.min(), "high": measured.max()}.items():
-        np.testing.assert_allclose(got[name], wanted.reindex(got.index), rtol=1e-12)
-    theory = ln.predict(cfg, "gradient").set_index(["side", "layer", "block", "parameter"])["value"]
-    np.testing.assert_allclose(got["theory"], theory.reindex(got.index), rtol=1e-12)
-
-
-def test_numbers_are_kept_to_a_thousandth_and_what_is_beyond_is_left_out():
-    """Oracle: the logarithm's steps, written out."""
-    values = np.array([1.0, 3.3e-11, 7.7e11, np.nan, 1e13, 1e-13, np.inf])
-    low, high = np.frombuffer(grid.pack(values), "u1").reshape(2, -1).astype(float)
-    steps = low + 256 * high
-    read = 10 ** (-12 + (steps - 1) / 65534 * 24)
-    np.testing.assert_allclose(read[:3], values[:3], rtol=1e-3)
-    assert not steps[3:].any()
-
-
-def test_the_whole_grid_makes_a_page_under_two_megabytes():
-    """Oracle: the size of a page over a part of the grid, which is packed less well, and how many numbers all have."""
-    part = {"placements": ("post", "pre", "peri"), "widths": (32, 64), "depths": (1, 2, 3, 4, 6, 8, 12)}
-    small, large = (len(explorer.page(**one).encode()) for one in (SMALL, part))
-    count = {"small": 2 * 3, "large": 3 * 2 * sum(part["depths"]), "all": 16 * len(grid.WIDTHS) * sum(grid.DEPTHS)}
-    each = (large - small) / (count["large"] - count["small"])
-    assert small + each * count["all"] < 2_000_000
-
-
-def test_the_explorer_page_says_that_it_is_a_fixed_grid_and_needs_nothing_else():
-    """Oracle: its words; no address of another file, no placeholder left."""
-    html = explorer.page(**SMALL)
-    assert "This page is a fixed grid." in html
-    assert "depths 1, 2, the widths 32 and 2 placements" in html
-    assert not re.search(r"<!--[A-Z]+-->", html)
-    assert not re.search(r"<(?:script|img|link|iframe)[^>]+(?:src|href)=", html)
 
 
 # Pages ---------------------------------------------------------------------------------------------------------
@@ -132,6 +85,18 @@ def test_an_explorer_that_waits_for_run_is_shown_as_it_looks_after_run():
     assert html.count("lntutor-static") == 1
 
 
+def test_a_playground_is_shown_as_the_page_beside_the_lesson_with_its_state_in_the_address():
+    """Oracle: the frame written by hand; an explorer of the same kind leads there."""
+    cells = [nbformat.v4.new_code_cell("Playground()"), nbformat.v4.new_code_cell("GradientExplorer()")]
+    twins = Playground(placement="pre", depth=12)._twin(), live.static_twin(go.Figure([{"y": [1]}]), "A figure")
+    for cell, html in zip(cells, twins, strict=True):
+        cell.outputs = [nbformat.v4.new_output("execute_result", data={"text/html": html})]
+    html = pages.notebook_page(nbformat.v4.new_notebook(cells=cells), {}, [])
+    assert '<iframe class="playground" src="playground.html#placement=pre&amp;depth=12" title="The playground">' in html
+    assert "python -m lntutor" not in html
+    assert '<a href="playground.html">the playground</a>' in html
+
+
 def test_two_headings_of_one_name_have_two_addresses():
     """Oracle: GitHub's way of naming headings."""
     html = pages.page("<h1>A</h1><h2>What if?</h2><h2>What if?</h2><h2>ε, and δ</h2>", [])
@@ -141,9 +106,10 @@ def test_two_headings_of_one_name_have_two_addresses():
 
 def test_the_gallery_has_a_tile_for_every_explorer_and_notebook_and_the_start_page_links_to_what_is_there():
     """Oracle: the explorers that can be imported and the notebooks that are there; the list of pages given."""
-    assert {tile.key for tile in gallery.EXPLORERS} == set(explore.__all__)
+    assert gallery.TILES[0] is gallery.PLAYGROUND
+    assert {tile.key for tile in (gallery.PLAYGROUND, *gallery.EXPLORERS)} == set(explore.__all__)
     assert [tile.key for tile in gallery.NOTEBOOKS] == [path.stem for path in sorted(lessons.FOLDER.glob("*.ipynb"))]
-    pages = {"gradients.html", "04_mean_field.html", "ledger.html"}
+    pages = {"playground.html", "04_mean_field.html", "ledger.html"}
     assert set(re.findall(r'href="([^"]+)"', site.start_page(list(pages)))) == pages
 
 
@@ -169,8 +135,8 @@ def write(folder: Path, *cells: str) -> None:
 def test_a_site_is_put_in_place_whole_and_replaces_the_one_before(course, tmp_path):
     """Oracle: the files that are there after two builds."""
     out = tmp_path / "out" / "site"
-    names = site.build(out, grid=SMALL)
-    assert {"index.html", "00_start_here.html", "gradients.html", "ledger.html"} <= set(names)
+    names = site.build(out)
+    assert {"index.html", "00_start_here.html", "playground.html", "ledger.html"} <= set(names)
     assert "ran" in (out / "00_start_here.html").read_text(encoding="utf-8")
     for name in names:
         text = (out / name).read_text(encoding="utf-8")
@@ -179,15 +145,14 @@ def test_a_site_is_put_in_place_whole_and_replaces_the_one_before(course, tmp_pa
             assert known, f"{name}: {address}"
     (out / "stale.html").write_text("old")
     write(course, "print('ran anew')")
-    site.build(out, grid=SMALL)
+    site.build(out)
     assert "ran anew" in (out / "00_start_here.html").read_text(encoding="utf-8")
     assert not (out / "stale.html").exists()
     assert [path.name for path in out.parent.iterdir()] == ["site"]
 
 
-def test_a_notebook_of_the_reader_is_left_out_and_breaks_nothing(course, tmp_path, capsys, monkeypatch):
+def test_a_notebook_of_the_reader_is_left_out_and_breaks_nothing(course, tmp_path, capsys):
     """Oracle: the pages of the course alone, and one line per notebook that is not part of it."""
-    monkeypatch.setattr(explorer, "page", lambda links, **part: "<h1>Grid</h1>")
     for name in ("Untitled", "00_start_here-Copy1", "00_zz"):
         (course / f"{name}.ipynb").write_text("not even a notebook")
     assert main(["site", "--out", str(tmp_path / "site")]) == 0
@@ -198,9 +163,8 @@ def test_a_notebook_of_the_reader_is_left_out_and_breaks_nothing(course, tmp_pat
     ]
 
 
-def test_a_lesson_that_fails_leaves_the_site_as_it_was(course, tmp_path, capsys, monkeypatch):
+def test_a_lesson_that_fails_leaves_the_site_as_it_was(course, tmp_path, capsys):
     """Oracle: the files from before, and a sentence that names the cell."""
-    monkeypatch.setattr(explorer, "page", lambda links, **part: "<h1>Grid</h1>")
     out = tmp_path / "site"
     assert main(["site", "--out", str(out)]) == 0
     before = {path.name: path.read_bytes() for path in out.iterdir() if path.is_file()}

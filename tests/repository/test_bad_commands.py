@@ -71,6 +71,12 @@ COMMAND_LINES = {  # what is typed → what is answered
         "--out README.md": "--out must be a folder, got README.md, which is a file",
         "--out lntutor": "lntutor has files that this command did not make",
     },
+    "playground": {
+        "--nonsense": "the following arguments are required: FILE", "page": "such as playground.html, got 'page'",
+        "README.md": "FILE must be the name of a page", "a.ipynb": "such as playground.html, got 'a.ipynb'",
+        "a\0b.html": "FILE must be the name of a page", "nowhere/a.html": "there is no folder nowhere: make it first",
+        "README.md/a.html": "there is no folder README.md", "a.html b.html": "unrecognized arguments: b.html",
+    },
     "claims": {"99": "there is no notebook '99' with claims", "--page nowhere\0/x": "null byte", "-9": "-9"},
 }  # fmt: skip
 CASES = [(command, *row) for command, rows in COMMAND_LINES.items() for row in rows.items()]
@@ -151,7 +157,7 @@ def test_every_command_ends_alike(command, fault, capsys, monkeypatch):
         raise error
 
     monkeypatch.setattr(f"{COMMANDS[command][1]}.run", fail)
-    arguments = [command, *(["signal_norms"] if command == "sweep" else [])]
+    arguments = [command, *({"sweep": ["signal_norms"], "playground": ["a.html"]}.get(command, []))]
     if isinstance(code, int):
         assert main(arguments) == code
     else:

@@ -264,6 +264,11 @@ ROWS = [
     }, free=("name", "reference", "shows", "hint", "tolerance")),
     Row("lesson.check", check, {"exercise": "layer_norm", "answer": 1}, {"exercise": WORD, "seed": (*WHOLE[2:],)},
         free=("answer",)),  # any answer is judged in words: tests/repository/test_fuzz.py
+    # The playground; every setting is in tests/explore/test_playground.py.
+    Row("explore.Playground", explore.Playground, {}, {
+        "depth": (0, *WHOLE[:1], *WHOLE[2:]), "placement": WORD[2:], "slots": ("nonsense", *WORD[2:]),
+        "nonsense": (1,),
+    }, free=("state",)),
     # Claims.
     Row("lesson.record", claims.record, {"key": "attention.variance", "measured": 1.0, "verdict": "open"}, {
         "key": WORD, "verdict": WORD, "size": TEXT, "tables": ("../claims", 3, None, ["nonsense"], [3], math.nan),
@@ -343,7 +348,7 @@ def test_every_public_name_and_every_argument_has_a_row():
     """Oracle: the lists of public names, and the signatures."""
     public = {*ln.__all__} - MADE - PARTS | {f"lesson.{name}" for name in lesson.__all__}
     public |= {f"figures.{name}" for name in set(figures.__all__) - DATA}
-    public |= {"claims.ledger"}
+    public |= {"claims.ledger", "explore.Playground"}
     assert public <= {row.name for row in ROWS}
     for row in ROWS:
         if row.call.__name__ == "<lambda>" or row.name.startswith("PLACEMENTS"):
@@ -377,4 +382,4 @@ def test_every_explorer_is_in_the_table_of_controls():
     """Oracle: the explorers that there are; their rows are in tests/explore/test_bad_controls.py."""
     from tests.explore.test_bad_controls import EXPLORERS
 
-    assert set(EXPLORERS) == set(explore.__all__)
+    assert set(EXPLORERS) == set(explore.__all__) - {"Playground"}

@@ -30,7 +30,6 @@ from lntutor.experiments import cache as store
 from lntutor.experiments import stored as results
 from lntutor.lesson import ledger
 from lntutor.lesson import run_notebook as lessons
-from lntutor.publish.site import grid
 from lntutor.text import files
 from lntutor.training import progress as bars
 from lntutor.training import trainer as training
@@ -197,36 +196,29 @@ def test_a_damaged_entry_is_as_good_as_none(damage, monkeypatch, tmp_path):
     lesson = tmp_path / "00_a.ipynb"
     lesson.write_text("")
     made = []
-    monkeypatch.setattr(grid, "_measure", lambda cfg: made.append(cfg) or np.full((36, 4, 2), len(made) / 7))
-    monkeypatch.setattr(grid, "CURVES", range(36))
-    monkeypatch.setattr(grid, "fingerprint", lambda function: "one version")
     monkeypatch.setattr(lessons, "execute", lambda path, env: made.append(path) or {"cells": []})
-
-    def both():
-        return grid.curves_of("post", 16, 2).shape, dict(lessons.run(lesson))
-
-    wanted = both()
-    assert both() == wanted
-    assert len(made) == 2
+    wanted = dict(lessons.run(lesson))
+    assert dict(lessons.run(lesson)) == wanted
+    assert len(made) == 1
     for entry in store.folder().glob("*.json"):
         entry.unlink()
         entry.mkdir() if damage == "folder" else entry.write_text(damage)
     if damage == "folder":
         with pytest.warns(UserWarning, match=r"not remembered, .*\(Is a directory"):
-            assert both() == wanted
+            assert dict(lessons.run(lesson)) == wanted
     else:
-        assert both() == both() == wanted
-    assert len(made) == 4
+        assert dict(lessons.run(lesson)) == dict(lessons.run(lesson)) == wanted
+    assert len(made) == 2
 
 
-def test_an_entry_of_another_version_is_neither_read_nor_lost(monkeypatch):
-    """Oracle: the calls counted, with the code of one version and of another."""
-    calls = []
-    monkeypatch.setattr(grid, "_measure", lambda cfg: calls.append(1) or np.zeros((len(grid.CURVES), 4, cfg.depth)))
+def test_an_entry_of_another_version_is_neither_read_nor_lost(monkeypatch, tmp_path):
+    """Oracle: the runs counted, of one version of a lesson and of another."""
+    lesson, runs = tmp_path / "00_a.ipynb", []
+    monkeypatch.setattr(lessons, "execute", lambda path, env: runs.append(path) or {"cells": []})
     for version, made in (("one", 1), ("two", 2), ("one", 2), ("two", 2)):
-        monkeypatch.setattr(grid, "fingerprint", lambda function, version=version: version)
-        grid.curves_of("post", 16, 2)
-        assert len(calls) == made
+        lesson.write_text(version)
+        lessons.run(lesson)
+        assert len(runs) == made
 
 
 @pytest.mark.parametrize(

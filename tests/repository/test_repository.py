@@ -22,7 +22,7 @@ from tools import bootstrap
 ROOT = Path(__file__).resolve().parents[2]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))  # and not the checkpoints that JupyterLab keeps
 READABLE_HOSTS = {"arxiv.org", "doi.org", "tljh.jupyter.org", "mybinder.org", "127.0.0.1", "localhost"}
-NO_HOSTS = {"localhost.invalid"}  # a name that no machine has, for a test
+NO_HOSTS = {"localhost.invalid", "www.w3.org"}  # a name that no machine has, for a test; the name of SVG, never opened
 DATA_HOSTS = {"raw.githubusercontent.com": "lntutor/text/download.py"}  # where Multi30k is published → who may name it
 PROSE = [ROOT / "README.md", *sorted((ROOT / "data").rglob("*.md")), *sorted((ROOT / "notebooks").rglob("*.md"))]
 

@@ -12,7 +12,6 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterable
-from html import escape
 from pathlib import Path
 
 from lntutor import ROOT
@@ -21,13 +20,15 @@ from lntutor.text import files
 HERE = Path(__file__).resolve().parent
 MARK = ".made-by-lntutor"  # marks a folder that may be replaced
 ALL = ("All pages", "index.html")
+PLAYGROUND = ("Playground", "playground.html")
 GUIDES = {"TEACHING.md": "teaching.html", "SERVER.md": "server.html"}  # in notebooks/
 SHEET = "sheet.html"  # empty axes, to print
 RESUME = "The notebooks that have run are remembered: the same command goes on from there."
 INTRO = """\
-<p>Move LN, and the gradient of every layer moves with it. These pages open from disk: no network, no Python. Figures
-respond to the mouse, predictions stay folded until you open them, and the code is behind every picture. One explorer
-has controls that work here, over a fixed grid; <code>make lab</code> and <code>make app</code> have nine, live.</p>
+<p>Put the layer norm elsewhere, and the gradient of every layer answers: <a href="playground.html">the playground</a>
+computes in this browser. All pages open from disk: no network, no Python. Figures respond to the mouse, predictions
+stay folded until you open them, and the code is behind every picture. <code>make lab</code> and <code>make app</code>
+have nine explorers more.</p>
 """
 
 
@@ -72,7 +73,7 @@ def start_page(pages: Iterable[str]) -> str:
     pages = set(pages)
 
     def link(tile: gallery.Tile) -> str:
-        own = "gradients.html" if tile.key == "GradientExplorer" else f"{tile.key}.html"
+        own = PLAYGROUND[1] if tile is gallery.PLAYGROUND else f"{tile.key}.html"
         return own if own in pages else ""
 
     others = {
@@ -94,7 +95,7 @@ def lesson_page(stem: str, notebook) -> str:
     at = keys.index(stem)
     near = [("Before: ", at - 1), ("Next: ", at + 1)]
     around = [(label + NOTEBOOKS[i].title, f"{keys[i]}.html") for label, i in near if 0 <= i < len(keys)]
-    return notebook_page(notebook, addresses(), [ALL, *around])
+    return notebook_page(notebook, addresses(), [ALL, PLAYGROUND, *around])
 
 
 def ledger_page() -> str:
@@ -102,29 +103,28 @@ def ledger_page() -> str:
     from lntutor.lesson import ledger
     from lntutor.publish.site.pages import page
 
-    return page(ledger.body(), [ALL])
+    return page(ledger.body(), [ALL, PLAYGROUND])
 
 
 def guide_page(path: Path) -> str:
     """A guide in Markdown as a page."""
     from lntutor.publish.site.pages import markdown_page
 
-    return markdown_page(path.read_text(encoding="utf-8"), addresses(), [ALL])
+    return markdown_page(path.read_text(encoding="utf-8"), addresses(), [ALL, PLAYGROUND])
 
 
-def build(out: Path, numbers: Iterable[str] = (), grid: dict | None = None) -> list[str]:
+def build(out: Path, numbers: Iterable[str] = ()) -> list[str]:
     """Make the site in a folder, replacing an older one; the names of its pages.
 
-    `numbers` selects notebooks, such as "04" (default: all); `grid` selects a part of the explorer's grid.
+    `numbers` selects notebooks, such as "04" (default: all).
     """
     from lntutor.lesson import run_notebook as lessons
-    from lntutor.publish.site import explorer
+    from lntutor.page.playground.page import page as playground
 
     paths = lessons.by_number(notebooks()[0], numbers)
     check(out)
-    links = f'<a href="{ALL[1]}">{escape(ALL[0])}</a>'
     texts = {f"{path.stem}.html": lesson_page(path.stem, lessons.run(path)) for path in paths}
-    texts |= {"gradients.html": explorer.page(links, **(grid or {})), "ledger.html": ledger_page()}
+    texts |= {PLAYGROUND[1]: playground([ALL]), "ledger.html": ledger_page()}
     for name, page in addresses().items():
         if name in GUIDES:
             texts[page] = guide_page(ROOT / "notebooks" / name)

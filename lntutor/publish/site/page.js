@@ -59,6 +59,13 @@ for (const figure of waiting) {
   room(figure)
   observer.observe(figure)
 }
+// A playground says how high it is: of a file in a frame, this page cannot ask.
+addEventListener("message", ({ data, source }) => {
+  const frames = [...document.querySelectorAll("iframe.playground")]
+  const frame = frames.find(({ contentWindow }) => contentWindow === source)
+  if (frame && Number.isFinite(data?.lntutor)) frame.style.height = `${Math.ceil(data.lntutor) + 2}px`
+})
+
 addEventListener("beforeprint", () => {
   for (const details of document.querySelectorAll("details")) details.open = true
   for (const figure of waiting) draw(figure)

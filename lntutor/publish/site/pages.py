@@ -28,7 +28,9 @@ EMPTY = re.compile(
 )
 EXPLORER = re.compile(r"\b(\w+Explorer)\(")
 HEADING = re.compile(r'<h2 id="([^"]+)">(.*?)</h2>', re.DOTALL)
-GRID = "gradients.html"  # the page on which the gradient explorer's controls work
+ON_PLAYGROUND = ("GradientExplorer", "SignalExplorer", "PlacementExplorer")  # explorers whose views it has, too
+TWIN = re.compile(r'<p class="lntutor-playground" data-link="([^"]*)">.*?</p>', re.DOTALL)
+FRAME = r'<iframe class="playground" src="playground.html#\1" title="The playground"></iframe>'
 TEMPLATE = Path(__file__).resolve().parent / "lesson.html.j2"
 
 
@@ -105,7 +107,7 @@ def _output(output: nbformat.NotebookNode) -> str:
     """An output as HTML: HTML unchanged except for the scripts of single figures, text escaped."""
     data = output.get("data", {})
     if "text/html" in data:
-        html = DRAWN.sub(r"\1", "".join(data["text/html"]))
+        html = TWIN.sub(FRAME, DRAWN.sub(r"\1", "".join(data["text/html"])))
         return f'<div class="output" tabindex="0">{html}</div>' if "<table" in html else f"<div>{html}</div>"
     text = output.get("text") or data.get("text/plain") or "\n".join(output.get("traceback", []))
     return f'<pre class="output" tabindex="0">{escape(ANSI.sub("", "".join(text)).rstrip())}</pre>' if text else ""
@@ -122,11 +124,8 @@ def _after_run(outputs: str, explorer: str) -> str:
 
 def _explorer_note(explorer: str) -> str:
     """The note below the picture of an explorer: it is live in the notebook."""
-    grid = f' Its controls work, over a fixed grid, on <a href="{GRID}">a page of their own</a>.'
-    return (
-        f'<p class="note">In the notebook this is live: {escape(explorer)} has controls there.'
-        f"{grid if explorer == 'GradientExplorer' else ''}</p>"
-    )
+    here = ' Here, <a href="playground.html">the playground</a> is.' if explorer in ON_PLAYGROUND else ""
+    return f'<p class="note">In the notebook this is live: {escape(explorer)} has controls there.{here}</p>'
 
 
 def _named_headings(body: str) -> str:
