@@ -50,9 +50,9 @@ function tickText(value) {
 }
 
 // From the value on 1, 2, 5, 10, … below `low` to just above `high`; `room` is how many labels fit.
-function logScale(values, start, end, room, least = 10) {
+function logScale(values, start, end, room, least = 10, above = 1.06) {
   const kept = values.filter((value) => value > 0 && Number.isFinite(value))
-  const high = kept.length ? Math.max(...kept) * 1.06 : 1
+  const high = kept.length ? Math.max(...kept) * above : 1
   const wanted = kept.length ? Math.min(Math.min(...kept) / 1.25, high / least) : 0.1
   const power = Math.floor(Math.log10(wanted))
   const low = [5, 2, 1].map((lead) => lead * 10 ** power).find((value) => value <= wanted * 1.0001) ?? wanted
@@ -81,15 +81,16 @@ function reachOf(bars, others, theory) {
 
 // The last layer by depth ----------------------------------------------------------------------------------------
 
-const DEPTH_LAYERS = ["grid", "shadowline", "shadowmark", "theoryline", "range", "mark", "markopen", "ring"]
+const DEPTH_LAYERS = ["grid", "shadowline", "shadowmark", "theoryline", "seriesline", "range", "mark", "markopen", "ring"]
 
 function depthPicture(sheet, { shown, before, state, width, height, unit, style }) {
   sheet.begin(width, height)
+  setAll(sheet.paths.get("seriesline"), { "stroke-dasharray": dashArray(style.dash) || false })
   const curves = depthCurves(shown.result, state)
   const old = before ? depthCurves(before.result, { ...before.state, parameter: state.parameter }) : []
   const [left, right, top, bottom] = [58 * unit, width - 20, 16 * unit, height - 42 * unit]
   const points = (list) => list.flatMap((curve) => curve.points)
-  const y = logScale(reachOf(points(curves), points(old), state.theory), bottom, top, (bottom - top) / (30 * unit))
+  const y = logScale(reachOf(points(curves), points(old), state.theory), bottom, top, (bottom - top) / (30 * unit), 6, 1.6)
   const depths = distinct(points(curves).map((point) => point.depth)).sort((a, b) => a - b)
   const most = Math.max(...depths, 2)
   const x = (depth) => left + 14 + ((right - left - 28) * Math.log(depth)) / Math.log(most)
@@ -122,7 +123,7 @@ function depthPicture(sheet, { shown, before, state, width, height, unit, style 
 
 function depthCurve(sheet, { points }, x, y, style, line, mark) {
   const kept = points.filter((point) => point.kind === "number")
-  if (line && kept.length > 1) sheet.line(line, ...kept.map((point) => [x(point.depth), y.at(point.mean)]))
+  if (kept.length > 1) sheet.line(line ?? "seriesline", ...kept.map((point) => [x(point.depth), y.at(point.mean)]))
   for (const { depth, low, high, mean } of kept) {
     if (!line) sheet.line("range", [x(depth), y.at(low)], [x(depth), y.at(high)])
     sheet.shape(mark, markerPath(line ? "circle" : style.marker, x(depth), y.at(mean), line ? 3.5 : 5.5))

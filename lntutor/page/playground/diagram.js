@@ -22,6 +22,7 @@ function normsOf({ program, taps }, count) {
     else if (fed) subs[fed.place].A = true
     else subs[last].C = true
   })
+  subs.skip = steps.some(([kind]) => kind === "sum")
   for (const name of Object.keys(taps)) subs[name === "hidden" ? count - 1 : 0].inside = true
   return subs
 }
@@ -41,8 +42,9 @@ const hasNorm = ({ steps }) => steps.some(([kind]) => kind === "norm" || kind ==
 // Nodes with ranks, of one layer and of what follows the last layer.
 function diagramNodes({ layers, finish }, layer, blocks, normName) {
   const nodes = []
+  let floor = 0
   const add = (kind, inputs, more) => {
-    const node = { kind, inputs, rank: Math.max(0, ...inputs.map((one) => one.rank + 1)), x: null, note: "", ...more }
+    const node = { kind, inputs, rank: Math.max(floor, ...inputs.map((one) => one.rank + 1)), x: null, note: "", ...more }
     nodes.push(node)
     return node
   }
@@ -58,6 +60,7 @@ function diagramNodes({ layers, finish }, layer, blocks, normName) {
   const { program, taps } = layers[layer - 1]
   const state = Array.from({ length: program.inputs }, (_, i) => add("input", [], { text: "xryz"[i] ?? "x", part: "layer" }))
   const ends = run(program, state, "layer", taps)
+  floor = Math.max(...nodes.map((node) => node.rank)) + 1
   const out = run(finish, ends, "finish", {})[0]
   return { nodes, ends, out }
 }
@@ -76,7 +79,7 @@ function placeNodes({ nodes, ends, out }) {
   const walk = (node) => {
     for (; node && node.x === null; ) {
       node.x = 0
-      node = [...node.inputs].sort((a, b) => b.rank - a.rank || preferred.indexOf(a.kind) - preferred.indexOf(b.kind))[0]
+      node = [...node.inputs].sort((a, b) => (b.x === 0) - (a.x === 0) || b.rank - a.rank || preferred.indexOf(a.kind) - preferred.indexOf(b.kind))[0]
     }
   }
   walk(ends[0])

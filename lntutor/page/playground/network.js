@@ -8,18 +8,18 @@ const MOST_ROW = 1 / 6 // a layer is at most this share of the height, so that a
 
 // Where everything stands, in pixels.
 function networkLayout({ sides, depth, width, height, unit }) {
-  const gap = width > 560 ? 36 : 14
+  const gap = width > 560 ? 36 : 10
   const side = (width - gap * (sides.length - 1)) / sides.length
-  const wide = side > 300
-  const glyph = wide ? 96 : side > 200 ? 60 : 34
-  const number = (wide ? 52 : 38) * unit
+  const wide = side > 280 * unit
+  const glyph = wide ? 96 : side > 200 ? 60 : 30
+  const number = (wide ? 52 : 30) * unit
   const top = 46 * unit
   const base = height - 48 * unit
   const row = Math.min((base - top) * MOST_ROW, (base - top) / depth)
   const columns = Object.fromEntries(sides.map((name, i) => {
     const left = i * (side + gap)
-    const box = left + (wide ? 26 : 18) * unit
-    return [name, { left, box, bars: box + glyph + (wide ? 14 : 8), end: left + side - number, right: left + side }]
+    const box = left + (wide ? 26 : 17) * unit
+    return [name, { left, box, bars: box + glyph + (wide ? 14 : 6), end: left + side - number, right: left + side }]
   }))
   const end = 22 * unit
   const heightOf = (n) => (n === 0 || n > depth ? end : row)
@@ -44,9 +44,10 @@ function drawColumn(sheet, place, { state, shapes }, side) {
   const { left, box } = columns[side]
   const stream = box + glyph * 0.17
   const ends = topOf(depth + 1) + 4
-  sheet.line("wire", [stream, base + 20 * unit], [stream, ends])
+  sheet.line("wire", [stream, base + 20 * unit], [stream, base])
+  sheet.line("wire", [stream, topOf(depth)], [stream, ends])
   sheet.line("wire", [stream - 4, ends + 5], [stream, ends], [stream + 4, ends + 5])
-  const read = state.stack === "encoder-decoder" && side === "encoder" && wide ? ": the decoder reads its output" : ""
+  const read = state.stack === "encoder-decoder" && side === "encoder" && place.width > 760 * unit ? ": the decoder reads its output" : ""
   sheet.text(left, 14 * unit, capitalised(side) + read, "lnp-side")
   sheet.text(box + glyph * 0.3, base + 17 * unit, "input", "lnp-tick")
   const step = layerStep(row, unit)
@@ -65,6 +66,8 @@ function drawLayer(sheet, { glyph, row, topOf }, subs, box, stream, layer) {
   const [y, height] = [topOf(layer) + pad, row - 2 * pad]
   sheet.rect("layerbox", box, y, glyph, height, row > 12 ? 6 : 2)
   const each = height / subs.length
+  if (subs.skip) sheet.line("wire", [stream, topOf(layer) + row], [stream, topOf(layer)])
+  else sheet.line("wire", [stream, topOf(layer) + row], [stream, y + height], [box + glyph * 0.6, y + height], [box + glyph * 0.6, y], [stream, y], [stream, topOf(layer)])
   const parts = each >= 6 ? subs : [mergedSubs(subs)]
   const tall = height / parts.length
   parts.forEach((sub, i) => {
@@ -74,7 +77,8 @@ function drawLayer(sheet, { glyph, row, topOf }, subs, box, stream, layer) {
     const [a, f, b] = [0.3, 0.42, 0.78].map((share) => box + glyph * share)
     const right = box + glyph * 0.93
     const bar = Math.max(2, tall * 0.5)
-    if (tall >= 12) sheet.line("branchwire", [stream, low], [right, low], [right, high], [stream, high])
+    if (!subs.skip) sheet.line("branchwire", [stream + glyph * 0.2, low], [right, low])
+    else if (tall >= 12) sheet.line("branchwire", [stream, low], [right, low], [right, high], [stream, high])
     else sheet.line("branchwire", [stream, low], [b, low])
     sheet.rect("sub", f, low - bar / 2, b - f - glyph * 0.03, bar, 2)
     if (sub.inside) sheet.rect("dot", (f + b) / 2 - thick / 2, low - bar / 4, thick, bar / 2)
@@ -151,7 +155,7 @@ function drawBar(sheet, place, scale, bar, state, style) {
   const theory = state.theory && bar.theory ? scale.at(bar.theory) : -1
   if (theory >= 0 && theory <= place.columns[bar.side].end - x + 4) sheet.rect("theory", x + theory - 1, y, 2.2, height)
   if (height < 12.5 * place.unit) return
-  const words = numberText(bar.mean, place.wide ? 3 : 2)
+  const words = columnText(bar.mean, place.wide ? 3 : 2)
   const lane = bar.lanes > 1 && place.wide && state.view === "gradient" ? `${bar.block} ` : ""
   sheet.text(place.columns[bar.side].right, middle + 4.2 * place.unit, lane + words, "lnp-number", "end")
 }

@@ -1,7 +1,7 @@
 // The layer as a drawing whose norms one takes in the hand: dragged, clicked, or moved with the arrow keys.
 
-const SHEET = { width: 380, height: 304 }
-const PLACES = { A: [300, 230], B: [300, 150], C: [150, 74], D: [150, 22] }
+const SHEET = { width: 380, height: 312 }
+const PLACES = { A: [300, 238], B: [300, 158], C: [150, 82], D: [150, 30] }
 const SLOT_SIZE = { width: 112, height: 30 }
 const REACH = 70 // farther from every slot than this, a norm is dropped out
 const START_OF_DRAG = 5
@@ -24,7 +24,11 @@ function slotDrawing({ onSlots, onPreview }) {
   const ghost = normShape("lnp-ghost")
   svg.append(spare, ghost)
 
-  const toggle = (slot) => onSlots(slots.includes(slot) ? withoutSlot(slots, slot) : withSlot(slots, slot))
+  const choose = (next) => {
+    slots = next // the next key may come before the next frame
+    onSlots(next)
+  }
+  const toggle = (slot) => choose(slots.includes(slot) ? withoutSlot(slots, slot) : withSlot(slots, slot))
 
   // Up and down take the norm along to the next free slot; from an empty slot they only move the focus.
   function keyed(slot, event) {
@@ -38,7 +42,7 @@ function slotDrawing({ onSlots, onPreview }) {
     while (held && slots.includes("ABCD"[next])) next += step
     const target = "ABCD"[next]
     if (!target) return
-    if (held) onSlots(withSlot(withoutSlot(slots, slot), target))
+    if (held) choose(withSlot(withoutSlot(slots, slot), target))
     nodes[target].focus()
   }
 
@@ -52,7 +56,7 @@ function slotDrawing({ onSlots, onPreview }) {
   }
 
   function spareNorm() {
-    const node = normShape("lnp-spare", 44, 150, 80)
+    const node = normShape("lnp-spare", 44, 158, 84)
     node.setAttribute("aria-hidden", "true")
     node.addEventListener("pointerdown", (event) => grab(event, ""))
     return node
@@ -100,7 +104,7 @@ function slotDrawing({ onSlots, onPreview }) {
     const drop = (event) => {
       if (event.pointerId !== pointerId) return
       end()
-      if (over !== null) onSlots(over ? withSlot(rest, over) : rest)
+      if (over !== null) choose(over ? withSlot(rest, over) : rest)
     }
     const giveUp = (event) => {
       if (event.type === "keydown" && event.key !== "Escape") return
@@ -140,13 +144,13 @@ function backdrop() {
   const line = (d, more = {}) => svgNode("path", { d, class: "lnp-wire", ...more })
   const text = (x, y, words, name = "lnp-note") => svgNode("text", { x, y, class: name }, words)
   return [
-    svgNode("rect", { x: 86, y: 48, width: 290, height: 240, rx: 12, class: "lnp-frame" }),
-    line("M150 302V6"), line("M145 11L150 3L155 11"),
-    line("M150 266H300V112H170"), line("M175 107L167 112L175 117"),
-    svgNode("circle", { cx: 150, cy: 112, r: 14, class: "lnp-sum" }), text(150, 118, "+", "lnp-plus"),
-    svgNode("rect", { x: 234, y: 172, width: 132, height: 36, rx: 8, class: "lnp-f" }), text(300, 195, "f: attention, FFN", "lnp-flabel"),
-    text(214, 27, "once, at the end", "lnp-note lnp-left"), text(366, 68, "in every sub-layer", "lnp-note lnp-right"),
-    text(142, 284, "stream", "lnp-note lnp-right"), text(308, 280, "branch", "lnp-note lnp-left"),
-    text(44, 184, "drag one"), text(44, 200, "into a slot"),
+    svgNode("rect", { x: 86, y: 56, width: 290, height: 240, rx: 12, class: "lnp-frame" }),
+    line("M150 310V3"), line("M145 9L150 2L155 9"),
+    line("M150 274H300V120H170"), line("M175 115L167 120L175 125"),
+    svgNode("circle", { cx: 150, cy: 120, r: 14, class: "lnp-sum" }), text(150, 126, "+", "lnp-plus"),
+    svgNode("rect", { x: 230, y: 180, width: 140, height: 36, rx: 8, class: "lnp-f" }), text(300, 203, "f: attention, FFN", "lnp-flabel"),
+    text(214, 35, "once, at the end", "lnp-note lnp-left"), text(366, 76, "in every sub-layer", "lnp-note lnp-right"),
+    text(142, 292, "stream", "lnp-note lnp-right"), text(308, 290, "branch", "lnp-note lnp-left"),
+    text(44, 192, "drag one"), text(44, 208, "into a slot"),
   ]
 }

@@ -3,6 +3,7 @@
 const PATIENCE_OF_EYE = 80 // ms after which a picture that waits for its numbers is dimmed
 const GESTURE = 1200 // ms: moves of one slider closer than this are one change
 const MOST_PINS = 4
+const HINT = "Drag a norm to another slot, click a slot, or move a slider: every layer answers."
 
 class PlaygroundView {
   constructor(root, { data, state, onState, onTable, theme = "auto", link = null }) {
@@ -17,7 +18,7 @@ class PlaygroundView {
     this.client = new Client(data)
     const problem = this.take(state ?? {})
     this.ask()
-    this.fail(problem)
+    if (problem) this.fail(problem)
     this.draw()
   }
 
@@ -26,15 +27,16 @@ class PlaygroundView {
   build(root) {
     const change = (part) => this.change(part)
     this.finding = htmlNode("p", { class: "lnp-finding" })
+    this.ago = htmlNode("p", { class: "lnp-ago" })
     this.voice = htmlNode("p", { class: "lnp-hidden", role: "status" })
     this.chips = chipRow(change)
-    this.slots = slotDrawing({ onSlots: (slots) => this.dropped(slots), onPreview: (slots) => this.hover(slots) })
+    this.slots = slotDrawing({ onSlots: (slots) => change({ slots }), onPreview: (slots) => this.hover(slots) })
     this.diagram = htmlNode("div", { class: "lnp-diagrams", hidden: true })
     this.rule = htmlNode("p", { class: "lnp-rule" })
     this.name = htmlNode("p", { class: "lnp-name" })
     this.buildControls(change)
     this.picture = svgNode("svg", { class: "lnp-picture", role: "img" })
-    this.curves = svgNode("svg", { class: "lnp-picture", role: "img", hidden: true })
+    this.curves = svgNode("svg", { class: "lnp-picture lnp-curves", role: "img", hidden: true })
     this.sheet = new Sheet(this.picture, NETWORK_LAYERS)
     this.depthSheet = new Sheet(this.curves, DEPTH_LAYERS)
     this.busy = htmlNode("span", { class: "lnp-busy", "aria-hidden": "true" })
@@ -49,7 +51,7 @@ class PlaygroundView {
       htmlNode("div", { class: "lnp-sliders" }, this.controls.depth.element, this.controls.width.element),
       htmlNode("div", { class: "lnp-bar-of-picture" }, this.controls.view.element, this.busy),
       this.frame, this.readout, this.legend, this.error)
-    const body = htmlNode("div", { class: "lnp-body" }, this.finding, this.voice, left, right, this.foot, this.copied, this.table)
+    const body = htmlNode("div", { class: "lnp-body" }, htmlNode("div", { class: "lnp-head" }, this.finding, this.ago, this.voice), left, right, this.foot, this.copied, this.table)
     this.element = htmlNode("div", { class: "lnp", "data-lntutor": "playground", "data-lm-suppress-shortcuts": "true" }, body)
     Object.defineProperty(this.element, "state", { get: () => ({ ...this.state }), set: (state) => this.set(state) })
     Object.defineProperty(this.element, "table", { get: () => this.rows() })
@@ -132,29 +134,24 @@ class PlaygroundView {
   change(change) {
     this.preview = null
     const problem = this.take(change)
+    this.problem = problem
     if (!problem) {
       if (this.shown?.text === modelText(this.state) && this.shown.result) this.settled = this.shown
       this.ask()
       this.onState?.({ ...this.state })
     }
-    this.fail(problem)
+    if (problem) this.fail(problem)
     this.invalidate()
-    return !problem
   }
 
   set(state) {
     this.change(state)
   }
 
-  dropped(slots) {
-    const last = this.slots.element.dataset.drag
-    this.change({ slots })
-    return last
-  }
-
   // While a norm is over a slot, the network answers as if it were dropped there.
   hover(slots) {
     this.preview = slots
+    this.problem = ""
     this.ask()
     this.invalidate()
   }
@@ -204,7 +201,6 @@ class PlaygroundView {
   // The last good picture stays, and says that it is not the one that was asked for.
   fail(sentence) {
     this.problem = sentence
-    if (!sentence) return
     clearTimeout(this.waiting)
     this.dim("the last good picture")
   }
@@ -216,7 +212,7 @@ class PlaygroundView {
 
   fresh() {
     clearTimeout(this.waiting)
-    if (this.problem && this.placements.graphOf(this.state)) this.problem = ""
+    if (this.problem) return
     this.busy.textContent = ""
     delete this.element.dataset.stale
   }
@@ -279,7 +275,7 @@ class PlaygroundView {
     const { view } = this.state
     const width = Math.max(220, this.frame.clientWidth)
     const unit = parseFloat(getComputedStyle(this.element).fontSize) / 15
-    const height = Math.round(Math.min(520, Math.max(width < 520 ? 310 : 340, width * 0.42)) * Math.sqrt(unit))
+    const height = Math.round(Math.min(520, Math.max(width < 520 ? 310 : 340, width * 0.48)) * Math.sqrt(unit))
     const style = this.placements.styleOf(shown.state)
     const series = legible(style.color, theme)
     this.element.style.setProperty("--series", series)
@@ -314,8 +310,10 @@ class PlaygroundView {
     setAll(this.error, { hidden: !this.problem })
     if (this.problem) writeText(this.error, `${this.problem.replace(/\.$/, "")}. The last good picture stays.`)
     const name = placementName(this.wanted, this.data.placements)
-    const finding = shown?.result ? findingText(shown, this.shadow, this.state, this.data.placements) : `${name}: computing…`
-    writeText(this.finding, finding)
+    const told = shown?.result ? findingText(shown, this.shadow, this.state, this.data.placements) : [`${name}: computing…`, ""]
+    writeText(this.finding, told[0])
+    writeText(this.ago, told[1] || HINT)
+    const finding = told.join(" ")
     if (!this.pointed) writeText(this.readout, this.caption())
     for (const svg of [this.picture, this.curves]) svg.setAttribute("aria-label", `${finding} ${this.caption()}`)
     this.drawLegend()
@@ -325,9 +323,10 @@ class PlaygroundView {
   }
 
   caption() {
-    const { view, parameter, seeds } = this.state
+    const { view, parameter } = this.state
+    const seeds = this.shown?.result?.seeds ?? 1
     const what = view === "signal" ? "size of the stream, ‖x‖²/d" : `size of the gradient, ‖∂L/∂${parameter}‖`
-    const mean = seeds > 1 ? `, mean of ${this.shown?.result?.seeds ?? seeds} networks` : ""
+    const mean = seeds > 1 ? `, mean of ${seeds} networks` : ""
     if (view === "depth") return `Last layer, ${what}${mean}; both axes logarithmic`
     return `Bars: ${what}${mean}; logarithmic`
   }
@@ -428,7 +427,7 @@ class PlaygroundView {
     const picture = this.picture.hasAttribute("hidden") ? this.curves : this.picture
     const legend = [...this.legend.children].map((item) => item.innerText.replace("×", "").trim()).join(" · ")
     const notes = [`${this.rule.innerText} (${this.name.innerText})`, `${this.caption()}. ${legend}`]
-    const saved = savedPicture({ drawing, picture, title: this.finding.dataset.text, notes, colours, family: look.fontFamily })
+    const saved = savedPicture({ drawing, picture, title: `${this.finding.dataset.text} ${this.ago.dataset.text}`, notes, colours, family: look.fontFamily })
     if (kind === "svg") saveFile(saved.text, "image/svg+xml", "playground.svg")
     else saveFile(await asPng(saved), "image/png", "playground.png")
   }

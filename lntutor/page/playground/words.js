@@ -18,6 +18,11 @@ function numberText(value, digits = 3) {
   return trueMinus(`${Number(mantissa)}e${Number(exponent)}`)
 }
 
+// The same with zeros at the end, for columns: 1.50.
+function columnText(value, digits) {
+  return value >= 0.001 && value < 10 ** digits ? value.toPrecision(digits) : numberText(value, digits)
+}
+
 const fixedText = (value) => trueMinus((Math.abs(value) < 0.005 ? 0 : value).toFixed(2))
 const timesText = (ratio) =>
   `${ratio < 99.5 ? ratio.toFixed(1) : ratio < 1e4 ? String(Number(ratio.toPrecision(2))) : numberText(ratio, 2)}×`
@@ -58,15 +63,15 @@ function settingText(key, value) {
   return typeof value === "number" ? `${KEY_WORDS[key]} ${value}` : `${value}${key === "stack" ? "" : ` ${KEY_WORDS[key]}`}`
 }
 
-// One sentence per picture ---------------------------------------------------------------------------------------
+// One sentence per picture, and one on what was there before ---------------------------------------------------------------------------------------
 
 function findingText(shown, before, state, placements) {
   const name = placementName(shown.state, placements)
-  if (state.view === "depth") return `${name}: ${depthFinding(shown, state)}`
+  if (state.view === "depth") return [`${name}: ${depthFinding(shown, state)}`, ""]
   const [now, old] = [shown, before].map((one) => one && profileOf(one.result, { ...one.state, ...pictureKeys(state) }))
   const tell = state.view === "signal" ? signalFinding : gradientFinding
   const told = tell(now, state, networksText(shown))
-  return `${name}: ${told}.${beforeText(now, old, before, shown, placements)}`
+  return [`${name}: ${told}.`, beforeText(now, old, before, shown, placements)]
 }
 
 const pictureKeys = ({ view, parameter }) => ({ view, parameter })
@@ -143,9 +148,9 @@ function signalFinding({ side, layers, numbers, ratio }, state, networks) {
 function beforeText(now, old, before, shown, placements) {
   if (!old?.numbers.length) return ""
   const who = differenceText(before.state, shown.state, placements)
-  if (old.ratio === null || now.ratio === null) return ` Before (${who}): ${numberText(old.numbers.at(-1).mean)} at the top.`
-  const turn = old.ratio >= 1 ? `top ${timesText(old.ratio)} bottom` : `bottom ${timesText(1 / old.ratio)} top`
-  return ` Before (${who}): ${old.spread < 1.25 ? "nearly equal" : turn}.`
+  if (old.ratio === null || now.ratio === null) return `Before (${who}): ${numberText(old.numbers.at(-1).mean)} in layer ${old.numbers.at(-1).row}.`
+  const turn = old.ratio >= 1 ? `the top was ${timesText(old.ratio)} the bottom` : `the bottom was ${timesText(1 / old.ratio)} the top`
+  return `Before (${who}): ${old.spread < 1.25 ? "nearly equal in all layers" : turn}.`
 }
 
 function depthFinding({ state: { stack }, result }, state) {
