@@ -227,10 +227,10 @@ def centred(C: Array) -> Array:
 
 
 def root(C: Array) -> Array:
-    """A matrix R with R Rᵀ = C; NaN where C is not finite."""
+    """The symmetric R with R R = C, which does not depend on the signs of eigenvectors; NaN where C is not finite."""
     good = np.isfinite(C).all((-2, -1), keepdims=True)
     values, vectors = np.linalg.eigh(np.where(good, C, 0))
-    return np.where(good, vectors * np.sqrt(np.maximum(values, 0))[..., None, :], np.nan)
+    return np.where(good, (vectors * np.sqrt(np.maximum(values, 0))[..., None, :]) @ vectors.mT, np.nan)
 
 
 def hermite(f: Callable[[Array], Array], size: Array, terms: int) -> tuple[Array, Array, Array, Array]:

@@ -1,0 +1,147 @@
+// The page's side of the workers: one per seed. The newest request wins; its first seed comes alone, then the others.
+
+const MOST_BYTES = 512 * 2 ** 20 // of one network's weights and signals
+const NO_WORKERS = "This browser runs no workers here, so the page cannot compute. Open it in a current browser, as a page of its own."
+const NO_KERNEL =
+  "This browser cannot run the playground's arithmetic (WebAssembly with SIMD). Firefox, Chrome and Edge have it since 2021, Safari since 2023."
+
+// The model that a worker runs: the config with its rule's programs at this depth
+function modelOf(config, depth = config.depth) {
+  const { graph, stack, width, heads, attention, init, output_projection, norm, tokens } = config
+  const sides = Object.fromEntries(STACKS[stack].map((side) => [side, programsOf(graph, stack, side, depth)]))
+  const skip = Object.values(sides).every(hasSkip)
+  const ffn = config.ffn * width
+  return { stack, depth, width, heads, ffn, attention, init, output_projection, norm, tokens, sides, skip }
+}
+
+// Bytes of the weights and of what one pass keeps, forward and back
+function bytesOf({ stack, depth, width, ffn, heads, tokens }) {
+  const rows = (tokens + 3) & ~3
+  let layer = 0
+  for (const side of STACKS[stack]) {
+    const attentions = blocksOf(stack, side).length - 1
+    const weights = attentions * 4 * Math.max(width, 64) ** 2 + 2 * Math.max(width, 64) * Math.max(ffn, 64)
+    const signals = rows * ((attentions + 1) * 24 * width + 4 * ffn) + attentions * heads * tokens ** 2 + 60 * rows ** 2
+    layer += weights + signals
+  }
+  return 4 * (depth * layer + 1024 * (width + 2 * rows))
+}
+
+class Client {
+  constructor({ sample }) {
+    Object.assign(this, { sample, workers: [], unable: "", id: 0, asked: null })
+    try {
+      this.source = URL.createObjectURL(new Blob([WORKER], { type: "text/javascript" }))
+    } catch {
+      this.unable = NO_WORKERS
+    }
+  }
+
+  request(config, { onResult, onError }) {
+    const asked = { id: ++this.id, config, onResult, onError, parts: [], ended: 0 }
+    this.asked = asked
+    const problem = this.unable || this.prepare(asked)
+    if (problem) queueMicrotask(() => onError(problem))
+    else this.send(0)
+  }
+
+  // The job of a request; a sentence if it cannot be done.
+  prepare(asked) {
+    const { config } = asked
+    asked.model = modelOf(config)
+    asked.models = config.depths?.map((depth) => modelOf(config, depth)) ?? null
+    const bytes = Math.max(...[asked.model, ...(asked.models ?? [])].map(bytesOf))
+    if (bytes <= MOST_BYTES) return ""
+    const [need, most] = [bytes, MOST_BYTES].map((count) => Math.round(count / 2 ** 20))
+    return `Depth ${config.depth}, width ${config.width} needs ${need} MB for each network, and the page takes at most ${most}. Make one of them smaller.`
+  }
+
+  send(seed) {
+    const { id, config, model, models } = this.asked
+    const worker = (this.workers[seed] ??= this.hire(seed))
+    worker?.postMessage({ id, model, models, theory: config.theory })
+  }
+
+  hire(seed) {
+    try {
+      const worker = new Worker(this.source)
+      worker.onmessage = ({ data }) => this.hear(seed, data)
+      worker.onerror = (event) => {
+        event.preventDefault()
+        this.fail(seed, event.message ? `The page's worker stopped: ${event.message}` : NO_WORKERS)
+      }
+      worker.postMessage({ wasm: KERNEL, sample: this.sample, seed })
+      return worker
+    } catch {
+      queueMicrotask(() => this.fail(seed, NO_WORKERS))
+      return null
+    }
+  }
+
+  hear(seed, message) {
+    if (message.stage === "unable") {
+      this.unable = NO_KERNEL
+      return this.fail(seed, NO_KERNEL)
+    }
+    const { asked } = this
+    if (!asked || message.id !== asked.id) return
+    if (message.stage === "failed") return this.fail(seed, `The page could not compute this: ${message.message}. Make the model smaller, or load the page again.`)
+    const part = (asked.parts[seed] ??= { depths: [] })
+    if (message.stage === "done") part.ended = true
+    else if (message.stage === "depth") part.depths.push(message)
+    else part[message.stage] = message
+    if (message.stage === "measured" && seed === 0) for (let next = 1; next < asked.config.seeds; next++) this.send(next)
+    asked.onResult(resultOf(asked))
+  }
+
+  // Give up the request, and the worker that failed: its memory is lost with it.
+  fail(seed, sentence) {
+    this.workers[seed]?.terminate()
+    delete this.workers[seed]
+    const { asked } = this
+    this.asked = null
+    asked?.onError(sentence)
+  }
+
+  close() {
+    for (const worker of this.workers) worker?.terminate()
+    URL.revokeObjectURL(this.source)
+    Object.assign(this, { workers: [], asked: null })
+  }
+}
+
+const rootMean = (numbers) => Math.sqrt(numbers.reduce((a, b) => a + b, 0) / numbers.length)
+
+// What is known of a request so far, over the seeds that have answered
+function resultOf({ config, parts }) {
+  const heard = parts.filter((part) => part.measured)
+  const measured = heard.map((part) => part.measured)
+  const predicted = heard.map((part) => part.theory).filter((theory) => theory?.squares)
+  const { names, sites, ms } = measured[0]
+  return {
+    config,
+    seeds: measured.length,
+    done: measured.length === config.seeds && heard.every((part) => part.ended),
+    ms,
+    gradients: rowsOf(names, measured, predicted),
+    signals: sites.map(({ side, layer, site }, i) => ({
+      side, layer, site, values: Float64Array.from(measured, (part) => part.sites[i].value),
+      theory: predicted.length ? predicted.reduce((sum, part) => sum + part.sites[i].value, 0) / predicted.length : null,
+    })),
+    lastLayer: (config.depths ?? []).flatMap((depth, i) => {
+      const found = heard.map((part) => part.depths[i]).filter(Boolean)
+      return found.length ? rowsOf(found[0].names, found, found.filter((part) => part.squares)).map((row) => ({ depth, ...row })) : []
+    }),
+    theoryNote: heard.map((part) => part.theory?.note).find(Boolean) ?? "",
+  }
+}
+
+// One row per matrix; theory is √ of the mean square over the networks whose attention it took.
+function rowsOf(names, measured, predicted) {
+  return names.map(([side, layer, block, parameter], i) => ({
+    side, layer, block, parameter,
+    values: Float64Array.from(measured, (part) => part.found[i].value),
+    below: Uint8Array.from(measured, (part) => part.found[i].below),
+    theory: predicted.length ? rootMean(predicted.map((part) => part.squares[i])) : null,
+  }))
+}
