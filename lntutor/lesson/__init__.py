@@ -16,6 +16,7 @@ _HOMES = {
     "guess_of": "lesson.notes",
     "how_far": "lesson.exercises.gradients",
     "inventory": "lesson.quiz",
+    "inventory_score": "lesson.quiz",
     "judge": "lesson.exercises.after",
     "last_output": "lesson.exercises.criticisms",
     "lecture": "page.lecture_mode",

@@ -10,8 +10,10 @@ import ipywidgets as w
 from lntutor.lesson.notes import NOTES
 from lntutor.lesson.question import CSS, Question, button, prose, radio, revealing, show
 from lntutor.lesson.quiz_items import INVENTORY, READINESS, Item
-from lntutor.model.checks import as_tuple, check_flag, check_type, short_repr
+from lntutor.model.checks import as_tuple, check_choice, check_flag, check_type
 from lntutor.page.accessibility import Accessibility
+
+WHEN = ("before", "after")  # the course
 
 
 class Quiz(Question):
@@ -146,8 +148,13 @@ def readiness() -> Quiz:
 
 def inventory(when: str) -> Quiz:
     """Ten questions on the course's ideas: "before" stores the answers, "after" shows both times and explains."""
-    if not isinstance(when, str) or when not in ("before", "after"):
-        raise ValueError(f'when must be "before" or "after", got {short_repr(when)}')
+    check_choice("when", when, WHEN)
     if when == "before":
         return Quiz(INVENTORY, "inventory.before", explain=False)
     return Quiz(INVENTORY, "inventory.after", earlier="inventory.before")
+
+
+def inventory_score(when: str) -> int:
+    """How many of the ten questions were answered rightly, before or after the course."""
+    answers = NOTES.everywhere("answers").get(f"inventory.{check_choice('when', when, WHEN)}", {})
+    return sum(answers.get(item.key) == item.right.text for item in INVENTORY)

@@ -29,7 +29,7 @@ def lecture_lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 @pytest.fixture
 def presented(notebook: Notebook, lecture_lab: Server) -> Notebook:
-    """The first notebook at its title slide."""
+    """The first notebook, run without errors, at its title slide."""
     present(notebook, lecture_lab, "00_start_here")
     return notebook
 
@@ -39,6 +39,8 @@ def present(notebook: Notebook, server: Server, name: str) -> None:
     notebook.page.set_viewport_size(SCREEN)
     notebook.open(server, name)
     notebook.run_all()
+    assert not notebook.errors()
+    assert name != "00_start_here" or "ok    server: runs in the same environment" in notebook.outputs()
     notebook.page.wait_for_function(TOP, polling=0.5 * SECONDS)
     notebook.page.locator(".jp-MarkdownCell h1").click()
     notebook.page.locator('[data-jp-item-name="deck"]').click()

@@ -16,7 +16,7 @@ import torch
 from filelock import FileLock
 
 from lntutor import lesson
-from lntutor.lesson import Predict, Quiz, claims, inventory, question, readiness
+from lntutor.lesson import Predict, Quiz, claims, inventory, inventory_score, question, readiness
 from lntutor.lesson import notes as store
 from lntutor.lesson.notes import Notes
 from lntutor.lesson.quiz_items import INVENTORY, READINESS, Choice, Item
@@ -538,6 +538,7 @@ def test_the_inventory_after_shows_both_answers(new_kernel):
     assert "✓ Yes." in words
     assert "Before: no answer" in after.feedback["ln_backward"].value
     assert "changed your mind on 1 of the 2" in after.status.value
+    assert [inventory_score(when) for when in ("before", "after")] == [1, 10]  # by hand: one of two, then all
 
 
 def test_the_inventory_has_ten_items_and_the_named_misconceptions():
@@ -568,5 +569,5 @@ def test_bad_questions_are_refused_in_a_sentence():
         Item("bad", "?", (Choice("a", "x"), Choice("a", "y", "m")))
     with pytest.raises(ValueError, match="at least one item"):
         Quiz([], "empty")
-    with pytest.raises(ValueError, match='"before" or "after"'):
+    with pytest.raises(ValueError, match="before, after"):
         inventory("during")

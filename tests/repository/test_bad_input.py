@@ -253,6 +253,7 @@ ROWS = [
         "choices": ("ab", None, 3, [], [3], [Choice("a", "why")], [Choice("a", "why")] * 2),
     }, free=("key", "prompt", "read"), says={"choices": "choice"}),
     Row("lesson.inventory", lesson.inventory, {}, {"when": (*WORD, "during")}),
+    Row("lesson.inventory_score", lesson.inventory_score, {}, {"when": (*WORD, "during")}),
     Row("lesson.lecture", lesson.lecture, {}, {"on": FLAG}),
     Row("lesson.reveal_all", lesson.reveal_all, {}, {"on": FLAG}),
     Row("lesson.guess_of", lesson.guess_of, {}, {"name": TEXT}),

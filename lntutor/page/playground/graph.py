@@ -1,7 +1,7 @@
 """A placement's rule as a graph that the page can run: the rule's fourth reading.
 
-The rule runs on registers and every step that it takes is written down: `["sub", x, 0]` (the layer's first sub-layer, of
-register x), `["norm", x]`, `["tanh", x]`, `["sum", x, y]`, `["scale", x, factor]`. A factor is a number, or an
+The rule runs on registers, and every step that it takes is written down: `["sub", x, 0]` (the layer's first sub-layer,
+of register x), `["norm", x]`, `["tanh", x]`, `["sum", x, y]`, `["scale", x, factor]`. A factor is a number, or an
 expression in the variances that Admin measures. Steps are numbered on from the inputs, one per stream of the state.
 """
 
