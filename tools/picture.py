@@ -22,7 +22,7 @@ sys.path.insert(0, str(ROOT))
 from playwright.sync_api import Browser, Page  # noqa: E402
 
 from lntutor.publish.browser import find_browser  # noqa: E402
-from lntutor.publish.gallery import EXPLORERS, NOTEBOOKS, PICTURES  # noqa: E402
+from lntutor.publish.gallery import PICTURES, TILES  # noqa: E402
 from lntutor.text.files import put  # noqa: E402
 from tests.browser.jupyter import (  # noqa: E402
     SECONDS,
@@ -53,7 +53,7 @@ SHOWN = {  # notebook → what stands in the cell that is pictured; the cells af
     "08_curvature": "figures.spectrum(both",
     "09_after_the_paper": "figures.overview(table",
 }
-PLOT = ".lntutor-live"
+PLOT, PLAYGROUND = ".lntutor-live", "[data-lntutor=playground]"
 TO_WEBP = """async ([png, quality, width]) => {
     const bitmap = await createImageBitmap(await (await fetch(`data:image/png;base64,${png}`)).blob())
     const height = Math.round(bitmap.height * width / bitmap.width)
@@ -66,8 +66,7 @@ TO_WEBP = """async ([png, quality, width]) => {
 
 def main() -> None:
     """Take the pictures that are asked for, all by default."""
-    explorers, notebooks = [tile.key for tile in EXPLORERS], [tile.key for tile in NOTEBOOKS]
-    known = ["readme", "animation", *explorers, *notebooks]
+    known = ["readme", "animation", *(tile.key for tile in TILES)]
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*", help=", ".join(known))
     asked = parser.parse_args().names or known
@@ -136,7 +135,8 @@ def opened(browser: Browser, server: Server, name: str) -> Iterator[Page]:
         page.goto(f"{server.url}voila/render/{name}.ipynb", timeout=600 * SECONDS)
         if errors := notebook.errors():
             raise RuntimeError(f"{name}: {errors[0]}")
-        page.locator(PLOT).last.locator(".main-svg").first.wait_for(timeout=60 * SECONDS)
+        drawn = f"{PLAYGROUND} .lnp-picture" if name == "Playground" else f"{PLOT} .main-svg"
+        page.locator(drawn).first.wait_for(timeout=60 * SECONDS)
         page.wait_for_timeout(4 * SECONDS)  # all seeds are drawn
         yield page
 
@@ -148,7 +148,7 @@ def thumbnail(page: Page, name: str) -> bytes:
         page.locator(".lntutor-status", has_text="done in").wait_for(state="attached", timeout=300 * SECONDS)
         page.wait_for_timeout(2 * SECONDS)
     page.mouse.move(0, 0)
-    plot = page.locator(PLOT).last
+    plot = page.locator(PLAYGROUND if name == "Playground" else PLOT).last
     high = plot.bounding_box()["height"] > SEEN
     plot.evaluate(f"element => element.scrollIntoView({{ block: '{'start' if high else 'end'}' }})")
     box = plot.bounding_box()

@@ -125,7 +125,7 @@ def test_a_lesson_can_be_enlarged_and_keeps_still(page: Page, folder: Path):
     assert page.evaluate(MOVING) == []
 
 
-@pytest.mark.parametrize("name", ["index.html", "ledger.html", "teaching.html", "server.html"])
+@pytest.mark.parametrize("name", ["index.html", "ledger.html", "teaching.html", "server.html", "playground.html"])
 @pytest.mark.parametrize("width", [1280, 400])
 def test_other_pages_open_from_disk_and_fit_a_telephone(page: Page, folder: Path, name: str, width: int):
     """Oracle: the browser's own measure of width; axe-core; every link within the page leads somewhere."""

@@ -14,8 +14,24 @@ function sameState(a, b) {
   return JSON.stringify(Object.entries(a).sort()) === JSON.stringify(Object.entries(b).sort())
 }
 
-function render({ model, el }) {
+// Mounts once the element stands in the page, as it has no width and no type before; returns what takes it away.
+function onceAttached(el, mount) {
+  let remove = null
+  const watch = new ResizeObserver(() => {
+    if (!el.isConnected) return
+    watch.disconnect()
+    remove = mount()
+  })
+  watch.observe(el)
+  return () => {
+    watch.disconnect()
+    remove?.()
+  }
+}
+
+function mountWidget(model, el) {
   let timer = 0
+  let data = model.get("data")
   const tell = (name, value) => {
     try {
       model.set(name, value)
@@ -25,20 +41,19 @@ function render({ model, el }) {
   const sendTable = (rows) => {
     clearTimeout(timer)
     const { state } = playground
-    const { edition } = model.get("data")
+    const { edition } = data
     timer = setTimeout(() => {
       const columns = columnsOf(rows)
       if (columns) tell("rows", { edition, state, columns })
     }, PAUSE_OF_TABLE)
   }
   const playground = mountPlayground(el, {
-    data: model.get("data"),
+    data,
     state: model.get("value"),
     onState: (state) => sameState(state, model.get("value")) || tell("value", state),
     onTable: sendTable,
     theme: "auto",
   })
-  let data = model.get("data")
   const follow = () => {
     const [known, value] = [data, model.get("value")] // of a new rule and a new state, the rule comes first
     data = model.get("data")
@@ -51,4 +66,8 @@ function render({ model, el }) {
     for (const name of ["change:data", "change:value"]) model.off(name, follow)
     playground.destroy()
   }
+}
+
+function render({ model, el }) {
+  return onceAttached(el, () => mountWidget(model, el))
 }
