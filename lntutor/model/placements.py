@@ -272,8 +272,8 @@ class Asked(At):
     asked: set = field(default_factory=set, compare=False)
 
     def __getattribute__(self, name):
-        if name in ("layer", "depth"):
-            object.__getattribute__(self, "asked").add(name)
+        if name in ("layer", "depth", "__dict__"):
+            object.__getattribute__(self, "asked").update(("layer", "depth") if name == "__dict__" else (name,))
         return object.__getattribute__(self, name)
 
 

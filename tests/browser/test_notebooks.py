@@ -1,7 +1,7 @@
 """Every notebook as its reader sees it: all cells run first, then all answers are revealed.
 
-JupyterLab and Voilà take turns: one opens the even numbers, the other the odd ones, and `test_lecture` presents 00. So a
-lesson runs twice in all, once here and once in a kernel. LNTUTOR_BROWSERS=all opens every notebook in both.
+JupyterLab and Voilà take turns: one opens the even numbers, the other the odd ones, and `test_lecture` presents 00. So
+a lesson runs twice in all, once here and once in a kernel. LNTUTOR_BROWSERS=all opens every notebook in both.
 """
 
 import json

@@ -198,6 +198,7 @@ def plus(x, f, N, at):
 DEEP = {
     "layer": rule(lambda x, f, N, at: N(2 * at.depth * x + f(N(x)))),  # Keel
     "helper": rule(lambda x, f, N, at: N(placements.deepnorm_alpha(at) * x + f(x))),
+    "all of at": rule(lambda x, f, N, at: N(vars(at)["depth"] * x + f(x))),
     "only deep": rule(lambda x, f, N, at: N((at.depth if at.layer > 2 else 1) * x + f(x))),
     "start": rule(lambda x, f, N, at: x + f(x), start=lambda x, N, at: at.depth * x),
     "finish": rule(plus, finish=lambda x, N, at: x / at.depth),
