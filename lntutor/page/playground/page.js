@@ -43,7 +43,7 @@ function openPage(root) {
   const playground = mountPlayground(root, { data, state, onState: keep, theme: "auto", link })
   addEventListener("hashchange", () => playground.set(stateOf(location.hash, data.defaults)))
   if (parent !== window) { // the page around this one gives it as much room as it needs
-    const tell = () => parent.postMessage({ lntutor: document.documentElement.scrollHeight }, "*")
+    const tell = () => parent.postMessage({ lntutor: document.body.offsetHeight }, "*")
     new ResizeObserver(tell).observe(document.body)
   }
 }
