@@ -5,9 +5,9 @@ One direction of flow; a room knows nothing of the rooms after it:
     model → measure → theory → text → training → curvature → experiments → figures → page → explore, lesson → publish
 
 A placement is one line of maths, such as N(x + f(x)) (model/placements.py). The same line runs on tensors
-(model/transformer.py), on mean-field streams (theory/mean_field.py) and on boxes (figures/diagram.py). A config and a
-seed give weights, weights give a Transformer, a Transformer gives a table, a table gives a figure, and an explorer puts
-sliders beside it.
+(model/transformer.py), on mean-field streams (theory/mean_field.py), on boxes (figures/diagram.py) and, as a graph, in
+the page (page/playground/). A config and a seed give weights, weights give a Transformer, a Transformer gives a table,
+a table gives a figure, and an explorer puts sliders beside it.
 """
 
 from collections.abc import Callable, Mapping

@@ -490,5 +490,5 @@ def in_slots(slots: str) -> Placement:
     branch = "f(N(x))" if "A" in slots else "f(x)"
     total = f"x + N({branch})" if "B" in slots else f"x + {branch}"
     formula = f"x ← N({total})" if "C" in slots else f"x ← {total}"
-    last = {"finish": final_norm, "formula": f"{formula}, final N"} if "D" in slots else {"formula": formula}
-    return Placement(label=f"slots {slots}".strip(), layer=each(step), **last)
+    formula, finish = (f"{formula}, final N", final_norm) if "D" in slots else (formula, as_it_is)
+    return Placement(f"slots {slots}".strip(), formula, each(step), finish=finish)
