@@ -137,7 +137,7 @@ EXPORT(init) void init(void) {
     x[0] = 0;
     for (int i = 0; i < 256; i++) {
         double width = i ? x[i] : bottom, share = i ? x[i - 1] / x[i] : LAST / bottom;
-        kf[i] = share * single, kd[i] = share * twice;
+        kf[i] = share * single + 0.5, kd[i] = share * twice;
         wf[i] = width / single, wd[i] = width / twice;
         ff[i] = fd[i] = exp(-0.5 * x[i] * x[i]);
     }
