@@ -67,7 +67,6 @@ function drawLayer(sheet, { glyph, row, topOf }, subs, box, stream, layer) {
   sheet.rect("layerbox", box, y, glyph, height, row > 12 ? 6 : 2)
   const each = height / subs.length
   if (subs.skip) sheet.line("wire", [stream, topOf(layer) + row], [stream, topOf(layer)])
-  else sheet.line("wire", [stream, topOf(layer) + row], [stream, y + height], [box + glyph * 0.6, y + height], [box + glyph * 0.6, y], [stream, y], [stream, topOf(layer)])
   const parts = each >= 6 ? subs : [mergedSubs(subs)]
   const tall = height / parts.length
   parts.forEach((sub, i) => {
@@ -77,7 +76,8 @@ function drawLayer(sheet, { glyph, row, topOf }, subs, box, stream, layer) {
     const [a, f, b] = [0.3, 0.42, 0.78].map((share) => box + glyph * share)
     const right = box + glyph * 0.93
     const bar = Math.max(2, tall * 0.5)
-    if (!subs.skip) sheet.line("branchwire", [stream + glyph * 0.2, low], [right, low])
+    if (!subs.skip) // all that flows goes through the sub-layer
+      sheet.line("wire", [stream, top + tall + pad], [stream, low], [right, low], [right, high], [stream, high], [stream, top - pad])
     else if (tall >= 12) sheet.line("branchwire", [stream, low], [right, low], [right, high], [stream, high])
     else sheet.line("branchwire", [stream, low], [b, low])
     sheet.rect("sub", f, low - bar / 2, b - f - glyph * 0.03, bar, 2)

@@ -15,7 +15,7 @@ const meanOf = (list) => list.reduce((sum, value) => sum + value, 0) / list.leng
 function reading(values, below = []) {
   const all = [...values]
   if (all.some((value) => !Number.isFinite(value))) return { kind: "overflow", values: [] }
-  if (all.every((value) => value === 0)) return { kind: "zero", values: [] }
+  if (all.every((value, i) => value === 0 && !below[i])) return { kind: "zero", values: [] }
   const kept = all.filter((value, i) => value > 0 && !below[i])
   if (!kept.length) return { kind: "round-off", values: [] }
   return { kind: "number", values: kept, mean: meanOf(kept), low: Math.min(...kept), high: Math.max(...kept) }

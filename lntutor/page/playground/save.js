@@ -12,17 +12,18 @@ function frozen(svg, x, y, width) {
     if (look.display === "none") node.setAttribute("display", "none")
     for (const name of SAVED_STYLES) node.setAttribute(name, look.getPropertyValue(name))
   })
+  for (const node of copy.querySelectorAll(".lnp-hand")) node.remove()
   return setAll(copy, { x, y, width, height: (width * high) / wide, class: null, style: null })
 }
 
 function savedPicture({ drawing, picture, title, notes, colours, family }) {
   const [, , wide, high] = picture.getAttribute("viewBox").split(" ").map(Number)
-  const lines = brokenLines(title, (340 + wide) / 9)
+  const lines = brokenLines(title, (340 + wide) / 10.5)
   const top = 20 + 24 * lines.length
   const height = top + Math.max(high, 330) + 24 * notes.length + 24
   const svg = svgNode("svg", { xmlns: "http://www.w3.org/2000/svg", width: 400 + wide, height, viewBox: `0 0 ${400 + wide} ${height}`, "font-family": family })
   svg.append(svgNode("rect", { width: "100%", height: "100%", fill: colours.card }))
-  const text = (y, words, more) => svgNode("text", { x: 20, y, fill: colours.ink, ...more }, words)
+  const text = (y, words, more) => svgNode("text", { x: 20, y, fill: colours.ink, ...more }, words.replace("W_1", "W₁").replaceAll("W_2", "W₂"))
   lines.forEach((line, i) => svg.append(text(32 + 24 * i, line, { "font-size": 17, "font-weight": 600 })))
   svg.append(frozen(drawing, 20, top, 340), frozen(picture, 380, top, wide))
   notes.forEach((note, i) => svg.append(text(top + Math.max(high, 330) + 20 + 24 * i, note, { "font-size": 13 })))

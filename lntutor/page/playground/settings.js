@@ -32,18 +32,18 @@ const FOLD = [ // name, legend, words for the values
 const SWITCHES = [["output_projection", "W_O after attention"], ["theory", "Theory"], ["lecture", "Large type"]]
 const USUAL = ["post", "pre", "peri", "res_post", "none"]
 
-// The placements of the page: their slots, and the name of a choice of slots.
+// The placements of the page: their slots, the graph of any choice of slots, and the name of one.
 class Placements {
-  constructor(all) {
+  constructor(all, slotGraphs) {
     this.all = all
-    this.slots = Object.fromEntries(Object.entries(all).map(([key, { graph }]) => [key, graph ? slotsOf(graph) : null]))
+    this.slotGraphs = slotGraphs
+    this.slots = Object.fromEntries(Object.entries(all).map(([key, { slots }]) => [key, slots]))
     this.names = new Map()
     for (const [key, slots] of Object.entries(this.slots)) if (slots !== null && !this.names.has(slots)) this.names.set(slots, key)
   }
 
   graphOf({ placement, slots }) {
-    if (placement) return this.all[placement].graph
-    return slotGraph(slots)
+    return placement ? this.all[placement].graph : this.slotGraphs[slots]
   }
 
   styleOf({ placement }) {

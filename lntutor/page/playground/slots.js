@@ -20,6 +20,8 @@ function slotDrawing({ onSlots, onPreview }) {
   })
   svg.append(...backdrop())
   for (const slot of "DCBA") svg.append((nodes[slot] = slotNode(slot)))
+  let held = false
+  svg.addEventListener("touchmove", (event) => held && event.cancelable && event.preventDefault(), { passive: false }) // no scrolling
   const spare = spareNorm()
   const ghost = normShape("lnp-ghost")
   svg.append(spare, ghost)
@@ -37,12 +39,12 @@ function slotDrawing({ onSlots, onPreview }) {
     if (!step && !toggles) return
     event.preventDefault()
     if (toggles) return event.repeat || toggle(slot)
-    const held = slots.includes(slot)
+    const filled = slots.includes(slot)
     let next = "ABCD".indexOf(slot) + step
-    while (held && slots.includes("ABCD"[next])) next += step
+    while (filled && slots.includes("ABCD"[next])) next += step
     const target = "ABCD"[next]
     if (!target) return
-    if (held) choose(withSlot(withoutSlot(slots, slot), target))
+    if (filled) choose(withSlot(withoutSlot(slots, slot), target))
     nodes[target].focus()
   }
 
@@ -56,7 +58,7 @@ function slotDrawing({ onSlots, onPreview }) {
   }
 
   function spareNorm() {
-    const node = normShape("lnp-spare", 44, 158, 84)
+    const node = normShape("lnp-spare lnp-hand", 44, 158, 84)
     node.setAttribute("aria-hidden", "true")
     node.addEventListener("pointerdown", (event) => grab(event, ""))
     return node
@@ -74,7 +76,8 @@ function slotDrawing({ onSlots, onPreview }) {
   }
 
   function grab(event, source) {
-    if (event.button || svg.dataset.drag) return
+    if (event.button || held) return
+    held = true
     event.preventDefault()
     nodes[source]?.focus({ preventScroll: true })
     const { pointerId } = event
@@ -85,6 +88,7 @@ function slotDrawing({ onSlots, onPreview }) {
     const listen = (type, act) => svg.ownerDocument.addEventListener(type, act, { signal: stop.signal, capture: true })
     const end = () => {
       stop.abort()
+      held = false
       delete svg.dataset.drag
       for (const slot of "ABCD") nodes[slot].classList.remove("lnp-over")
     }
@@ -151,6 +155,6 @@ function backdrop() {
     svgNode("rect", { x: 230, y: 180, width: 140, height: 36, rx: 8, class: "lnp-f" }), text(300, 203, "f: attention, FFN", "lnp-flabel"),
     text(214, 35, "once, at the end", "lnp-note lnp-left"), text(366, 76, "in every sub-layer", "lnp-note lnp-right"),
     text(142, 292, "stream", "lnp-note lnp-right"), text(308, 290, "branch", "lnp-note lnp-left"),
-    text(44, 192, "drag one"), text(44, 208, "into a slot"),
+    text(44, 192, "drag one", "lnp-note lnp-hand"), text(44, 208, "into a slot", "lnp-note lnp-hand"),
   ]
 }

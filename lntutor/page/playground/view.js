@@ -8,7 +8,7 @@ const HINT = "Drag a norm to another slot, click a slot, or move a slider: every
 class PlaygroundView {
   constructor(root, { data, state, onState, onTable, theme = "auto", link = null }) {
     Object.assign(this, { data, onState, onTable, link, wantedTheme: theme })
-    this.placements = new Placements(data.placements)
+    this.placements = new Placements(data.placements, data.slots)
     this.state = this.placements.next(data.defaults, { placement: data.defaults.placement })
     Object.assign(this, { preview: null, shown: null, settled: null, before: null, pins: [], request: 0, asked: "" })
     this.lastSlots = "C"
@@ -297,8 +297,7 @@ class PlaygroundView {
   }
 
   skeleton() {
-    const graph = this.placements.graphOf(this.state)
-    return graph ? shapesOf(graph, this.state) : shapesOf(slotGraph(""), this.state)
+    return shapesOf(this.placements.graphOf(this.state) ?? this.placements.slotGraphs[""], this.state)
   }
 
   colourPin({ style }, i, theme) {
@@ -434,7 +433,7 @@ class PlaygroundView {
 
   setPlacements(all) {
     this.data = { ...this.data, placements: all }
-    this.placements = new Placements(all)
+    this.placements = new Placements(all, this.data.slots)
     this.edition = (this.edition ?? 0) + 1
     const { placement, slots } = this.state
     const gone = placement && !all[placement]
