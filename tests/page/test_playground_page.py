@@ -94,10 +94,10 @@ def test_a_graph_is_made_once_and_anew_for_a_new_rule(mine, monkeypatch):
     try:
         for _ in range(2):
             page.data()
-            assert len(made) == len(ln.PLACEMENTS)
+            assert len(made) == len(ln.PLACEMENTS) + 16  # and every choice of slots
         ln.PLACEMENTS["mine"] = ln.Placement("Other", "x", ln.each(lambda x, f, N, at: x + f(N(x))))
         assert page.data()["placements"]["mine"]["own"]
-        assert len(made) == len(ln.PLACEMENTS) + 1
+        assert len(made) == len(ln.PLACEMENTS) + 16 + 1
     finally:
         page.graph_of.cache_clear()
 

@@ -75,6 +75,7 @@ WRITERS = {  # who may change the disk, and why
     "lntutor/publish/app.py": {"run": SCRATCH, "write_notebooks": SCRATCH},
     "lntutor/publish/site/__init__.py": {"check": "makes the folder of the site", "put": "puts whole pages in place"},
     "tools/bootstrap.py": {"write_stamp": "has no package yet; writes beside, and puts in place", "install": DELETES},
+    "tools/kernel.py": {"build": "clang writes the kernel; the mode of the file"},
     "tools/picture.py": {"main": "makes the folder of the pictures", "take_readme": SCRATCH, "take_others": SCRATCH},
     "tools/slides.py": {"main": SCRATCH, "heights": "pictures to look at, in a folder that was asked for"},
     "tools/soak.py": {"in_page": SCRATCH},
@@ -97,9 +98,9 @@ def changes_the_disk(call: ast.Call) -> bool:
     name = getattr(call.func, "attr", getattr(call.func, "id", ""))
     module = getattr(getattr(call.func, "value", None), "id", "")
     given = [*call.args, *(word.value for word in call.keywords)]
-    words = [word.value for word in given if isinstance(word, ast.Constant) and isinstance(word.value, str)]
+    texts = [word.value for word in given if isinstance(word, ast.Constant) and isinstance(word.value, str)]
     if name == "open" and module != "os":
-        return any(re.fullmatch("[wax]b?[+]?|r[+]b?|rb[+]", word) for word in words)
+        return any(re.fullmatch("[wax]b?[+]?|r[+]b?|rb[+]", word) for word in texts)
     if name in ("to_csv", "to_json", "screenshot"):
         return bool(call.args) or any(word.arg in ("path", "path_or_buf") for word in call.keywords)
     return name in METHODS or name in OF_MODULES.get(module, ())
@@ -172,13 +173,13 @@ def test_a_command_whose_table_cannot_be_written_says_so_and_goes_on(tmp_path, m
     sweep = ["sweep", "signal_norms", *small, "--out", str(table)]
     make = ["results", "tiny", "--jobs", "1"]
     with full_disk(monkeypatch, lambda path: path.suffix == ".csv"):
-        for command, words in (
+        for command, message in (
             (sweep, r"No space .*\n.*table\.csv was not written\. The cells are remembered: another --out writes"),
             (make, r"No space .*\ndata/results was not written\. The runs that have ended are remembered"),
             (["claims", "02"], r"No space .*\ndata/results/claims\.csv has the rows of the notebooks that ended"),
         ):
             assert main(command) == 1
-            assert re.search(words, capsys.readouterr().err)
+            assert re.search(message, capsys.readouterr().err)
     monkeypatch.setattr(training, "steps", None)  # nothing is trained again
     assert (main(sweep), main(make), main(["claims", "02"])) == (0, 0, 0)
     assert table.is_file()
@@ -271,10 +272,10 @@ def test_a_clock_that_is_set_changes_no_bar_and_no_time_left(monkeypatch, capsys
         for _ in range(3):
             bar.update()
             assert 0 <= bar.format_dict["elapsed"] < 3600
-    shown = capsys.readouterr().err
-    assert "4/4" in shown
-    assert "3/3" in shown
-    assert not re.search(r"-\d", shown)
+    printed = capsys.readouterr().err
+    assert "4/4" in printed
+    assert "3/3" in printed
+    assert not re.search(r"-\d", printed)
 
 
 def test_a_lesson_does_not_run_again_because_of_a_clock(monkeypatch, tmp_path):
@@ -339,7 +340,7 @@ def test_a_step_of_lanczos_is_interrupted_at_each_of_its_lines():
 def test_a_step_of_training_is_interrupted_at_each_of_its_lines():
     """Oracle: a run that was not interrupted, as far as this one came; a step has its gradients or is not there."""
     corpus, how = ln.load_corpus("captions"), ln.TrainConfig(lr=1e-3, steps=2, batch=4, validate_every=1)
-    whole = ln.train(TINY, how, corpus, pairs=0, progress=False)
+    complete = ln.train(TINY, how, corpus, pairs=0, progress=False)
     line, came, kept = 0, [True], set()
     while came:
         line += 1
@@ -348,7 +349,7 @@ def test_a_step_of_training_is_interrupted_at_each_of_its_lines():
                 run = ln.train(TINY, how, corpus, pairs=0, progress=False)
         except KeyboardInterrupt:  # nothing was finished yet
             continue
-        assert run.table["loss"].tolist() == whole.table["loss"].tolist()[: len(run.table)]
+        assert run.table["loss"].tolist() == complete.table["loss"].tolist()[: len(run.table)]
         assert run.gradients["step"].unique().tolist() == run.table["step"].tolist()
         assert run.status == "stopped" or len(run.table) == 2
         kept.add(len(run.table))
@@ -394,7 +395,7 @@ class Long(NamedTuple):
     """Work to interrupt, the sentence it then says, and twice an expression with its value: kept, and asked again."""
 
     work: str
-    said: str
+    message: str
     kept: tuple[str, str]
     again: tuple[str, str]
 
@@ -470,7 +471,7 @@ class Kernel:
 
     def run(self, code: str, mark: Path | None = None) -> str:
         """All that a cell says, to the reader and to widgets; interrupted as soon as a file is there."""
-        request, said = self.client.execute(code), []
+        request, output = self.client.execute(code), []
         while mark and not mark.exists():
             assert self.manager.is_alive()
             time.sleep(0.02)
@@ -478,20 +479,20 @@ class Kernel:
         while not idle:
             if mark:
                 self.manager.interrupt_kernel()  # again, where one was lost
-            idle = self._listen(request, said, 20 if mark else 120)
-        return "\n".join(said).replace("\\u2007", " ")  # a bar's spaces are as wide as its figures
+            idle = self._listen(request, output, 20 if mark else 120)
+        return "\n".join(output).replace("\\u2007", " ")  # a bar's spaces are as wide as its figures
 
-    def _listen(self, request: str, said: list[str], seconds: float) -> bool:
+    def _listen(self, request: str, output: list[str], seconds: float) -> bool:
         """Note what comes; whether the cell has ended."""
         while True:
             try:
                 message = self.client.get_iopub_msg(timeout=seconds)
             except Empty:
-                assert seconds < 120, said
+                assert seconds < 120, output
                 return False
             if message["parent_header"].get("msg_id") == request:
                 content = message["content"]
-                said.append("\n".join(content.get("traceback", ())) or content.get("text", "") or json.dumps(content))
+                output.append("\n".join(content.get("traceback", ())) or content.get("text", "") or json.dumps(content))
                 if content.get("execution_state") == "idle":
                     return True
 
@@ -512,7 +513,7 @@ def test_a_kernel_that_is_interrupted_keeps_what_has_ended_and_goes_on(kernel, n
     """Oracle: what Jupyter's own interrupt leaves: the sentence, the measurements, and what is called once more."""
     long = LONG[name]
     kernel.run(f"os.environ['LNTUTOR_CACHE'] = str(here / 'cache {name}'); counted = []")
-    said = kernel.run(long.work, kernel.here / name)
-    assert long.said in said
+    output = kernel.run(long.work, kernel.here / name)
+    assert long.message in output
     for code, value in (long.kept, long.again):
         assert value in kernel.run(f"print(repr(({code})))").splitlines()

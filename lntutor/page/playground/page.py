@@ -37,9 +37,10 @@ def start() -> dict[str, Any]:
 
 
 def data() -> dict[str, Any]:
-    """What the page is given: every placement there is now with its graph and look, and the state at the start."""
+    """What the page is given: every placement there is now with its graph and look, every choice of slots."""
     placements = {key: _placement(key, placement) for key, placement in PLACEMENTS.items()}
-    return {"placements": placements, "defaults": start(), "sample": repr(DRAWN) if DRAWN else ""}
+    slots = {some: graph_of(in_slots(some))[0] for some in ALL_SLOTS}
+    return {"placements": placements, "slots": slots, "defaults": start(), "sample": repr(DRAWN) if DRAWN else ""}
 
 
 def _placement(key: str, placement: Placement) -> dict[str, Any]:
@@ -48,7 +49,7 @@ def _placement(key: str, placement: Placement) -> dict[str, Any]:
     return {
         "label": placement.label, "formula": placement.formula, "reference": placement.reference,
         "year": placement.year, "color": style["color"], "marker": style["symbol"], "dash": style["dash"],
-        "graph": graph, "error": error, "own": key not in STYLES,
+        "graph": graph, "slots": slots_of(placement), "error": error, "own": key not in STYLES,
     }  # fmt: skip
 
 
@@ -70,7 +71,7 @@ def slots_of(placement: Placement) -> str | None:
 
 @lru_cache(maxsize=256)
 def _canonical(placement: Placement) -> str:
-    """The graph as text, with the inputs of a sum in order; "" if there is none. As `canonical` in rules.js."""
+    """The graph as text, with the inputs of a sum in order; "" if there is none."""
 
     def ordered(part):
         if isinstance(part, dict):

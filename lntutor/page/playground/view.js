@@ -325,7 +325,8 @@ class PlaygroundView {
     const { view, parameter } = this.state
     const seeds = this.shown?.result?.seeds ?? 1
     const what = view === "signal" ? "size of the stream, ‖x‖²/d" : `size of the gradient, ‖∂L/∂${parameter}‖`
-    const mean = seeds > 1 ? `, mean of ${seeds} networks` : ""
+    const part = seeds < (this.shown?.state.seeds ?? 1) ? `, a draft: ${seeds} of ${this.shown.state.seeds} networks` : ""
+    const mean = part || (seeds > 1 ? `, mean of ${seeds} networks` : "")
     if (view === "depth") return `Last layer, ${what}${mean}; both axes logarithmic`
     return `Bars: ${what}${mean}; logarithmic`
   }
