@@ -170,23 +170,23 @@ def animate(page: Page) -> bytes:
     clip = {"x": 0, "y": top, "width": WIDTH, "height": bottom - top}
     frames = [(webp(page, clip), 900)]
 
-    def step(words: str, milliseconds: int) -> None:
-        page.locator(".lntutor-status", has_text=words).wait_for(state="attached", timeout=60 * SECONDS)
+    def next_frame(status: str, milliseconds: int) -> None:
+        page.locator(".lntutor-status", has_text=status).wait_for(state="attached", timeout=60 * SECONDS)
         page.wait_for_timeout(2.5 * SECONDS if milliseconds > 500 else 400)  # drawn; where one looks longer, all seeds
         frames.append((webp(page, clip), milliseconds))
 
     page.locator(".noUi-handle").nth(0).focus()
     for depth in range(3, 25):
         page.keyboard.press("ArrowRight")
-        step(f"depth {depth},", 1_200 if depth == 24 else 130)
+        next_frame(f"depth {depth},", 1_200 if depth == 24 else 130)
     for chosen in ("post", "pre", "post, pre"):
         labels = [{"post": "Post-LN (post)", "pre": "Pre-LN (pre)"}[key] for key in chosen.split(", ")]
         page.locator("select[multiple]").first.select_option(label=labels)
-        step(f"{chosen}: encoder-decoder, depth 24", 1_000)
+        next_frame(f"{chosen}: encoder-decoder, depth 24", 1_000)
     page.locator(".noUi-handle").nth(1).focus()
     for key, width in (("ArrowLeft", 96), ("ArrowLeft", 64), ("ArrowRight", 96), ("ArrowRight", 128)):
         page.keyboard.press(key)
-        step(f"width {width},", 700)
+        next_frame(f"width {width},", 700)
     return animated_webp(frames, WIDTH, bottom - top)
 
 

@@ -101,7 +101,7 @@ class="why"></span></div>
 </section>"""
 
 
-def words(value: float) -> str:
+def mark_label(value: float) -> str:
     """A mark's label; a power of ten, to the ninth, where a number would be long."""
     if 0 < value < 1e-3:
         return "10⁻" + "⁰¹²³⁴⁵⁶⁷⁸⁹"[round(-log(value, 10))]
@@ -115,9 +115,9 @@ def line(x1: float, y1: float, x2: float, y2: float, weight: float = 0.15, dash:
     return f'<line {ends} stroke="#000" stroke-width="{weight}"{dashed}/>'
 
 
-def text(x: float, y: float, said: str, anchor: str = "middle", more: str = "") -> str:
+def text(x: float, y: float, content: str, anchor: str = "middle", more: str = "") -> str:
     """Some words."""
-    return f'<text x="{x:.2f}" y="{y:.2f}" text-anchor="{anchor}"{more}>{escape(said)}</text>'
+    return f'<text x="{x:.2f}" y="{y:.2f}" text-anchor="{anchor}"{more}>{escape(content)}</text>'
 
 
 def frame(panel: Panel, left: float, right: float, name: str, labelled: bool) -> list[str]:
@@ -126,11 +126,11 @@ def frame(panel: Panel, left: float, right: float, name: str, labelled: bool) ->
     parts = [f'<rect {box} fill="none" stroke="#000" stroke-width="0.35"/>']
     for value in panel.x.marks:
         x = left + panel.x.share(value) * (right - left)
-        parts += [line(x, TOP, x, BOTTOM, 0.1, "0.4 0.8"), text(x, BOTTOM + 4, words(value))]
+        parts += [line(x, TOP, x, BOTTOM, 0.1, "0.4 0.8"), text(x, BOTTOM + 4, mark_label(value))]
     for value in panel.y.marks:
         y = BOTTOM - panel.y.share(value) * (BOTTOM - TOP)
         parts.append(line(left, y, right, y, 0.1, "0.4 0.8"))
-        parts += [text(left - 1.2, y + 1.2, words(value), "end")] if labelled else []
+        parts += [text(left - 1.2, y + 1.2, mark_label(value), "end")] if labelled else []
     parts.append(text((left + right) / 2, BOTTOM + 9, panel.x.name))
     return parts + ([text((left + right) / 2, TOP - 1.5, name)] if name else [])
 
@@ -143,8 +143,8 @@ def drawing(panel: Panel) -> str:
     for i, name in enumerate(panel.frames):
         left = LEFT + i * (wide + gap)
         parts += frame(panel, left, left + wide, name, labelled=i == 0)
-    said = escape(f"Empty axes: {panel.x.name} across, {panel.y.name} up", quote=True)
-    return f'<svg viewBox="0 0 {WIDE} {HIGH}" role="img" aria-label="{said}">\n' + "\n".join(parts) + "\n</svg>"
+    label = escape(f"Empty axes: {panel.x.name} across, {panel.y.name} up", quote=True)
+    return f'<svg viewBox="0 0 {WIDE} {HIGH}" role="img" aria-label="{label}">\n' + "\n".join(parts) + "\n</svg>"
 
 
 def sheet() -> str:

@@ -56,11 +56,11 @@ LAST_NOTE = (
 def in_process(name: str, moves: int, seed: int) -> tuple[tuple, list[str]]:
     """The row of an explorer in a process of its own, and its faults."""
     with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
-        found: Soaked = pool.submit(_soak_here, name, moves, seed).result()
-    warm, end = found.warm, found.end
+        result: Soaked = pool.submit(_soak_here, name, moves, seed).result()
+    warm, end = result.warm, result.end
     memory = (f"{end.rss:.0f}", f"{end.rss - warm.rss:+.0f}", f"{end.bank - warm.bank:+.0f}")
     rest = (f"{now - before:+d}" for before, now in zip(warm[2:], end[2:], strict=True))
-    return (name, found.moves, found.checks, found.said, *_common(found), *memory, *rest), found.faults
+    return (name, result.moves, result.checks, result.mistakes, *_common(result), *memory, *rest), result.faults
 
 
 def _soak_here(name: str, moves: int, seed: int) -> Soaked:
@@ -91,29 +91,35 @@ def in_page(name: str, moves: int, seed: int) -> tuple[tuple, list[str]]:
             notebook.open(server, "soak", folder="")
             notebook.run_all()
             progress = _progress(f"{name}, in a page", moves)
-            found = soak(PageDriver(notebook, name, seed), moves, seed, every=25, progress=progress)
-            found = found._replace(faults=[*notebook.errors(), *found.faults])
-    warm, end = found.warm, found.end
+            result = soak(PageDriver(notebook, name, seed), moves, seed, every=25, progress=progress)
+            result = result._replace(faults=[*notebook.errors(), *result.faults])
+    warm, end = result.warm, result.end
     heap = (f"{end.heap:.0f}", f"{end.heap - warm.heap:+.1f}")
     more = (f"{end.nodes - warm.nodes:+d}", f"{end.listeners - warm.listeners:+d}")
     kernel = (f"{end.kernel:.0f}", f"{end.kernel - warm.kernel:+.0f}")
-    return (name, found.moves, found.checks, *_common(found), *heap, *more, *kernel), found.faults
+    return (name, result.moves, result.checks, *_common(result), *heap, *more, *kernel), result.faults
 
 
-def _common(found: Soaked) -> tuple:
+def _common(result: Soaked) -> tuple:
     """Faults, seconds and pace."""
-    return len(found.faults), f"{found.seconds:.0f}", f"{found.first:.3g}", f"{found.last:.3g}", f"{found.ratio:.2f}"
+    return (
+        len(result.faults),
+        f"{result.seconds:.0f}",
+        f"{result.first:.3g}",
+        f"{result.last:.3g}",
+        f"{result.ratio:.2f}",
+    )
 
 
 def _progress(what: str, moves: int):
     """A function that says how far a soak is, in one line that is written over."""
 
-    def say(made: int, seconds: float) -> None:
+    def report(made: int, seconds: float) -> None:
         left = seconds / made * (moves - made)
         end = "\n" if made >= moves or not sys.stdout.isatty() else "\r"
         print(f"{what}: {made} of {moves} moves, about {left:.0f} s left   ", end=end, flush=True)
 
-    return say
+    return report
 
 
 def read_rows(text: str) -> dict[str, dict[str, tuple]]:

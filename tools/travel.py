@@ -141,10 +141,10 @@ def run(path: Path, way: Way) -> tuple[list[str], int, dict]:
         own["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
         own |= {"OMP_NUM_THREADS": str(way.threads), "OMP_WAIT_POLICY": "passive"}  # others may have the cores
         client.execute(env={**os.environ, **own}, stderr=subprocess.DEVNULL)
-    said = "".join(output.get("text", "") for output in notebook.cells[-1].outputs)
-    failed = [words for number, cell in enumerate(cells, 1) for words in _errors(number, cell)]
-    failed += [words for cell in (notebook.cells[0], notebook.cells[-1]) for words in _errors(0, cell)]
-    return failed, sum(checks(cell.source) for cell in cells), json.loads(said or "{}")
+    printed = "".join(output.get("text", "") for output in notebook.cells[-1].outputs)
+    failed = [message for number, cell in enumerate(cells, 1) for message in _errors(number, cell)]
+    failed += [message for cell in (notebook.cells[0], notebook.cells[-1]) for message in _errors(0, cell)]
+    return failed, sum(checks(cell.source) for cell in cells), json.loads(printed or "{}")
 
 
 def _errors(number: int, cell: dict) -> Iterator[str]:
@@ -163,7 +163,11 @@ def voyage(path: Path, way: Way, at_home: dict[str, str]) -> dict:
     changed = [
         f"{key}: {verdicts.get(key)}, not {verdict}" for key, verdict in kept.items() if verdicts.get(key) != verdict
     ]
-    other = [f"{name}: {answers.get(name)}, not {said}" for name, said in at_home.items() if answers.get(name) != said]
+    other = [
+        f"{name}: {answers.get(name)}, not {stored_answer}"
+        for name, stored_answer in at_home.items()
+        if answers.get(name) != stored_answer
+    ]
     results = (count, "; ".join(failed) or NONE, len(verdicts), "; ".join(changed) or NONE)
     spoken = json.dumps(answers, ensure_ascii=False)
     where = (path.stem, way.sample or HOME, way.threads, way.dtype)

@@ -481,9 +481,9 @@ def scrolled(content: str, name: str, height: int) -> str:
 
 def _toggle(part: w.DOMWidget) -> bool:
     """Show a hidden part, hide a shown one; whether it is shown now."""
-    shown = part.layout.display == "none"
-    part.layout.display = None if shown else "none"
-    return shown
+    visible = part.layout.display == "none"
+    part.layout.display = None if visible else "none"
+    return visible
 
 
 def _grid(controls: list[Any]) -> w.GridBox:

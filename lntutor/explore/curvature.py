@@ -86,8 +86,8 @@ class CurvatureExplorer(LongRunningExplorer):
     @property
     def spectra(self) -> dict[str, Any]:
         """Name → Spectrum of all on screen, including an unfinished one."""
-        shown = self._shown(self.state())
-        return {name: one.spectrum for name, one in zip(self._names(shown), shown, strict=True)}
+        spectra = self._spectra_of(self.state())
+        return {name: one.spectrum for name, one in zip(self._names(spectra), spectra, strict=True)}
 
     def run(self) -> None:
         """Measure what the controls ask for, in its own thread, and continue what was stopped."""
@@ -148,25 +148,25 @@ class CurvatureExplorer(LongRunningExplorer):
             self._done = plans.let_go(self._done, plans.HELD - needed)
         self._before, self._phase, started = iteration.products, "measuring", time.perf_counter()
 
-        def found() -> MeasuredSpectrum:
+        def current() -> MeasuredSpectrum:
             return MeasuredSpectrum(s, iteration.spectrum(), iteration, graphs)
 
         try:
-            last = self.follow(iteration.run(job.products), lambda at: found())
+            last = self.follow(iteration.run(job.products), lambda at: current())
         except Exception:
-            self._live = found() if iteration.products else self._live  # with every product, drawn or not
+            self._live = current() if iteration.products else self._live  # with every product, drawn or not
             raise
         if last is None:
             return
         made = iteration.products - self._before
         type(self).pace = (time.perf_counter() - started) / made / plans.seconds_per_product(s)
-        new = found()
+        new = current()
         worse = job.before is not None and job.before.products > new.products  # stopped soon after a new start
         self.finish(job, job.before if worse else new)
 
     # Picture and text -----------------------------------------------------------------------------------------
 
-    def _shown(self, state: dict[str, Any]) -> list[MeasuredSpectrum]:
+    def _spectra_of(self, state: dict[str, Any]) -> list[MeasuredSpectrum]:
         if state["stored"]:
             return plans.of_state(self._read(state["corpus"])[0], state)
         return self._visible(state, self._on_screen())
@@ -184,20 +184,20 @@ class CurvatureExplorer(LongRunningExplorer):
             self._stored[corpus] = plans.stored(corpus)
         return self._stored[corpus]
 
-    def _names(self, shown: list[MeasuredSpectrum], seeds: bool = True) -> list[str]:
+    def _names(self, spectra: list[MeasuredSpectrum], seeds: bool = True) -> list[str]:
         """Names that stay the same while the queue is worked through."""
-        known = [one.setting for one in shown]
+        known = [one.setting for one in spectra]
         stored = any(setting.rule is None for setting in known)
         return names(known, seeds, [] if stored else [job.setting for job in self._queue])
 
     def measure(self, state, quick):
         """Every spectrum on screen as a curve, without new products."""
-        shown = self._shown(state)
-        found = [one.spectrum for one in shown]
+        spectra = self._spectra_of(state)
+        found = [one.spectrum for one in spectra]
         width = state["bandwidth"] * max((s.lambda_max - s.lambda_min for s in found), default=0.0) or 1e-6
-        named = zip(self._names(shown, seeds=False), found, strict=True)
+        named = zip(self._names(spectra, seeds=False), found, strict=True)
         parts = [s.smooth(width).assign(run=name) for name, s in named]
-        return Picture(list(shown), pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(), width)
+        return Picture(list(spectra), pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(), width)
 
     def draw(self, state, tables, pinned):
         """The densities, or a sentence about what Run will do."""
@@ -277,8 +277,8 @@ class CurvatureExplorer(LongRunningExplorer):
 
     def summary(self) -> str:
         """Both ends of every spectrum on screen."""
-        shown = self.tables.spectra if self.tables else []
-        return plans.summary(dict(zip(self._names(shown), shown, strict=True))) if shown else ""
+        spectra = self.tables.spectra if self.tables else []
+        return plans.summary(dict(zip(self._names(spectra), spectra, strict=True))) if spectra else ""
 
     def _show_buttons(self) -> None:
         super()._show_buttons()

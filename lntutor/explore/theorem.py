@@ -86,13 +86,13 @@ class TheoremExplorer(Explorer):
 
     def draw(self, state, tables, pinned):
         """Measurement, theory and what is ticked, on log axes."""
-        shown = {name: tables[name] if state[name] else None for name in ("closed", "bound")}
+        theory_lines = {name: tables[name] if state[name] else None for name in ("closed", "bound")}
         along = state["along"]
         note = f"Theorem 1's model, n = {state['tokens']}, ‖∂L/∂x‖ = 1 at each position, " + (
             f"d = {state['width']}" if along == "depth" else f"L = {state['depth']}"
         )
         return figures.theorem(
-            tables["measured"], tables["theory"], **shown, along=along, chosen=state[along], note=note,
+            tables["measured"], tables["theory"], **theory_lines, along=along, chosen=state[along], note=note,
             lecture=state["lecture"],
         )  # fmt: skip
 

@@ -136,14 +136,14 @@ def _draw_curves(
     fig: Canvas, rows: pd.DataFrame, expected: pd.DataFrame, along: str, pin: str = "", label: str = ""
 ) -> Slopes:
     """Marks of every curve, with slopes in the legend."""
-    several, slopes = rows["block"].nunique() > 1, {}
+    with_block, slopes = rows["block"].nunique() > 1, {}
     theory = {(key, block): means for key, block, means in curves(expected, along)}
     for key, block, means in curves(rows, along):
         fitted, same = slope(means.at, means.mean), theory.get((key, block))
         shared = None if same is None else np.isin(same.at, means.at)
         predicted = None if same is None else slope(same.at[shared], same.mean[shared])
         slopes[key, block] = fitted, predicted
-        name = label + curve_name(key, block, several)
+        name = label + curve_name(key, block, with_block)
         if fitted is not None:
             name += f", slope {fixed(fitted)}" + (f" (theory {fixed(predicted)})" if predicted is not None else "")
         fig.add_marks(
@@ -182,9 +182,9 @@ def _finding(rows: pd.DataFrame, slopes: Slopes, along: str) -> str:
 
 def _ends(rows: pd.DataFrame, slopes: Slopes, along: str) -> str:
     """Both ends of every curve, and theory's slope, in words."""
-    messages, several = [], rows["block"].nunique() > 1
+    messages, with_block = [], rows["block"].nunique() > 1
     for key, block, means in curves(rows, along):
-        message = f"{curve_name(key, block, several)}: {number(means.mean[0])} at {means.at[0]}"
+        message = f"{curve_name(key, block, with_block)}: {number(means.mean[0])} at {means.at[0]}"
         if len(means.at) > 1:
             message += f", {number(means.mean[-1])} at {means.at[-1]}"
         predicted = slopes[key, block][1]

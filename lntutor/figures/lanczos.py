@@ -103,15 +103,15 @@ def ritz_values(
     fig.update_xaxes(title="Products", range=[0, reach + 1])
     fig.update_yaxes(title="Value", col=1)
     last = {run: part[part["products"] == part["products"].max()]["value"] for run, part in parts.items()}
-    found = [safe(_found(run, values, exact, len(parts) > 1)) for run, values in last.items()]
-    title = f"After {reach} products: {'; '.join(found)}"
+    summaries = [safe(_ritz_summary(run, values, exact, len(parts) > 1)) for run, values in last.items()]
+    title = f"After {reach} products: {'; '.join(summaries)}"
     known = f"{len(exact)} true eigenvalues from {number(min(exact))} to {number(max(exact))}" if exact else ""
     return finish(fig, title, f"Dots against the number of products, vertical axis {what}", known, note=note)
 
 
-def _found(run: str, values: pd.Series, true: list[float], several: bool) -> str:
+def _ritz_summary(run: str, values: pd.Series, true: list[float], compared: bool) -> str:
     """The ends; where runs are compared and the truth is known, how many values there are at its largest."""
-    if not several or not true:
+    if not compared or not true:
         return f"from {number(values.min())} to {number(values.max())}" + (f" ({run})" if run else "")
     near = (values - max(true)).abs() < 1e-3 * (max(true) - min(true))
     return f"{int(near.sum())} at {number(max(true))}, the largest ({run})"
@@ -144,8 +144,8 @@ def block_map(
     fig.layout["coloraxis"] = {"colorscale": HEAT, "colorbar": colour_bar(what), "cmin": 0}
     largest = [(placement_label(key), means.loc[key]) for key in keys if means.loc[key].notna().any()]
     tops = [(name, here.idxmax(), float(here.max())) for name, here in largest]
-    found = [f"{name} {number(v)} ({side} {layer}, {parameter_name(p)})" for name, (side, layer, p), v in tops]
-    title = f"Largest {safe(what)} of a block: {'; '.join(found)}"
+    largest_blocks = [f"{name} {number(v)} ({side} {layer}, {parameter_name(p)})" for name, (side, layer, p), v in tops]
+    title = f"Largest {safe(what)} of a block: {'; '.join(largest_blocks)}"
     parts = means.groupby(["placement", "side"]).mean()
     rest = "; ".join(f"{placement_label(key)} {side} {number(parts[key, side])}" for key, side in parts.index)
     kind, height = f"Heat maps of layers by matrices, numbers {what}, means over seeds", 40 * len(layers) * len(keys)

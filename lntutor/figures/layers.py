@@ -59,17 +59,17 @@ def _gradient_finding(rows: pd.DataFrame, table: pd.DataFrame) -> tuple[str, str
     side = sides_of(rows)[-1]
     drawn = curves(rows, "layer", side=side)
     blocks = {block for _, block, _ in drawn}
-    several, block = len(blocks) > 1, next(b for b in BLOCKS if b in blocks)
+    with_block, block = len(blocks) > 1, next(b for b in BLOCKS if b in blocks)
     ratios, ends = [], []
     spans = {(means.at[0], means.at[-1]) for _, this, means in drawn if this == block}
     for key, this, means in drawn:
         (low, high), (first, last) = means.at[[0, -1]], means.mean[[0, -1]]
-        name = curve_name(key, this, several)
+        name = curve_name(key, this, with_block)
         ends.append(f"{name} {side}: {number(first)} in layer {low}, {number(last)} in layer {high}")
         if this == block:
             ratio = float(last / first) if low < high else _one_layer(table[table["placement"] == key])
             ratios.append((placement_label(key), ratio, float(last)))
-    where = side + (f" {BLOCKS[block]}" if several else "")
+    where = side + (f" {BLOCKS[block]}" if with_block else "")
     bottom, top = min(means.at[0] for *_, means in drawn), max(means.at[-1] for *_, means in drawn)
     return _ratio_sentence(where, ratios, spans, bottom, top), "; ".join(ends)
 
@@ -276,12 +276,12 @@ def _draw_sides(
     fig: Canvas, rows: pd.DataFrame, sides: list[str], predicted: set[str], pin: str = "", label: str = ""
 ) -> None:
     """Marks of every placement and block on every side, faint where pinned; a name stands in the legend once."""
-    named, several = set(), "block" in rows.columns and rows["block"].nunique() > 1
+    named, with_block = set(), "block" in rows.columns and rows["block"].nunique() > 1
     for column, side in enumerate(sides, 1):
         for key, block, means in curves(rows, "layer", side=side):
             group = f"{pin}{key}/{block}"
             look = {"hollow": block == "cross", "joined": bool(pin) or key not in predicted, "faint": bool(pin)}
-            entry = {"name": label + curve_name(key, block, several), "showlegend": group not in named}
+            entry = {"name": label + curve_name(key, block, with_block), "showlegend": group not in named}
             more = {"legendgroup": group, "uid": f"{pin}measured/{key}/{side}/{block}", "hovertemplate": HOVER}
             fig.add_marks(means, key, 1, column, upright=True, **look, **entry, **more)
             named.add(group)

@@ -116,9 +116,9 @@ def curves_by_placement(table: pd.DataFrame, along: str) -> list[tuple[str, Mean
     return [(key, means) for key, _, means in curves(table.drop(columns="block", errors="ignore"), along)]
 
 
-def curve_name(key: str, block: str, several: bool) -> str:
+def curve_name(key: str, block: str, with_block: bool) -> str:
     """A placement's label, with its block where there are several."""
-    return placement_label(key) + (f", {BLOCKS[block]}" if several and block else "")
+    return placement_label(key) + (f", {BLOCKS[block]}" if with_block and block else "")
 
 
 def sides_of(table: pd.DataFrame) -> list[str]:

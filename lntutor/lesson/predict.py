@@ -61,10 +61,10 @@ class Predict(Question):
             "again": button("Guess again", "Cover the measurement and guess once more", self.again),
         }
         self._asked = w.VBox([self.control])
-        self._shown = w.VBox()
+        self._revealed_area = w.VBox()
         row = w.HBox(list(self.buttons.values()), layout=w.Layout(flex_flow="row wrap"))
         asked = prose(f"{CSS}<p><b>Predict.</b> {question}</p>")
-        self.children = [asked, self._asked, row, self.status, self._shown, Accessibility()]
+        self.children = [asked, self._asked, row, self.status, self._revealed_area, Accessibility()]
         self.refresh()
 
     @property
@@ -89,7 +89,7 @@ class Predict(Question):
             except ValueError as missing:
                 self._show_status(str(missing))
                 return
-            NOTES.put("guesses", self.name, {"guess": guess, "words": self._kind.describe(guess)})
+            NOTES.put("guesses", self.name, {"guess": guess, "text": self._kind.describe(guess)})
             self.refresh()
 
     def skip(self) -> None:
@@ -115,18 +115,18 @@ class Predict(Question):
                 show(each, not revealing() and (name == "again") == revealed)
             self.buttons["store"].description = self._kind.button(self.guess)
             if not revealed:
-                self._shown.children = ()
+                self._revealed_area.children = ()
                 self._show_status(self._kind.after(self.guess) if self.guess is not None else "")
             elif self._measure():
-                self._shown.children = [as_widget(piece) for piece in self._pieces()]
+                self._revealed_area.children = [as_widget(piece) for piece in self._pieces()]
                 self._show_status("")
 
     def static(self) -> str:
         parts = [f"<p><b>Predict.</b> {self.question}</p>"]
         if self.revealed and self._result is not None:
-            shown = "".join(as_html(piece) for piece in self._pieces())
-            folded = f"{self._kind.static()}<details><summary>{FOLD}</summary>{shown}</details>"
-            parts.append(folded if self.guess is None else shown)
+            pieces = "".join(as_html(piece) for piece in self._pieces())
+            folded = f"{self._kind.static()}<details><summary>{FOLD}</summary>{pieces}</details>"
+            parts.append(folded if self.guess is None else pieces)
         else:
             parts.append("<p>The measurement is shown after a guess.</p>")
         return f'<div class="lntutor-ask">{"".join(parts)}</div>'

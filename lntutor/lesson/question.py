@@ -21,12 +21,12 @@ from lntutor.page.lecture_mode import follow, mark
 REVEAL = "LNTUTOR_REVEAL"  # set to 1 for lectures, static pages and tests: nothing is covered
 STYLE = """
 .lntutor-ask { border-left: 4px solid #767676; padding: 2px 0 2px 14px; margin: 6px 0; }
-.lntutor-ask .lntutor-words { height: auto; max-width: 54em; }
-.lntutor-ask .lntutor-words .widget-html-content { height: auto; line-height: 1.45; white-space: normal; }
-.lntutor-ask .lntutor-words p { margin: 4px 0; }
-.lntutor-ask .lntutor-words table { border-collapse: collapse; border: none; }
-.lntutor-ask .lntutor-words :is(th, td) { border: none; padding: 2px 14px 2px 0; text-align: left; }
-.lntutor-ask .lntutor-words ul { margin: 4px 0; padding-left: 1.6em; }
+.lntutor-ask .lntutor-prose { height: auto; max-width: 54em; }
+.lntutor-ask .lntutor-prose .widget-html-content { height: auto; line-height: 1.45; white-space: normal; }
+.lntutor-ask .lntutor-prose p { margin: 4px 0; }
+.lntutor-ask .lntutor-prose table { border-collapse: collapse; border: none; }
+.lntutor-ask .lntutor-prose :is(th, td) { border: none; padding: 2px 14px 2px 0; text-align: left; }
+.lntutor-ask .lntutor-prose ul { margin: 4px 0; padding-left: 1.6em; }
 .lntutor-ask .lntutor-choices { width: auto; max-width: 54em; }
 .lntutor-ask .lntutor-choices .widget-radio-box { width: auto; max-width: none; flex: 1 1 auto; margin-bottom: 2px; }
 .lntutor-ask .lntutor-choices .widget-radio-box label {
@@ -111,7 +111,7 @@ class Question(w.VBox):
 def prose(text: str = "") -> w.HTML:
     """Text, as HTML, in a widget."""
     written = w.HTML(text)
-    written.add_class("lntutor-words")
+    written.add_class("lntutor-prose")
     return written
 
 

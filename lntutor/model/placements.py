@@ -314,13 +314,13 @@ class Placements(dict):
         if not isinstance(placement, Placement):
             raise ValueError(f"PLACEMENTS[{key!r}] must be a Placement, got {type(placement).__name__}")
         super().__setitem__(key, replace(placement, key=key))
-        self._tell()
+        self._notify()
 
     def __delitem__(self, key: str) -> None:
         super().__delitem__(key)
-        self._tell()
+        self._notify()
 
-    def _tell(self) -> None:
+    def _notify(self) -> None:
         for follower in list(FOLLOWERS):
             follower.placements_changed()
 

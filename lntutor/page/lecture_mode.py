@@ -24,7 +24,7 @@ CSS = """
 .lntutor-lecture .widget-checkbox input { width: 20px; height: 20px; }
 .lntutor-lecture .lntutor-choices .widget-radio-box label { padding-left: 34px; font-size: 20px; }
 .lntutor-lecture .lntutor-choices .widget-radio-box label input { width: 18px; height: 18px; top: 8px; }
-.lntutor-lecture :is(.lntutor-words, .lntutor-choices) { max-width: none; }
+.lntutor-lecture :is(.lntutor-prose, .lntutor-choices) { max-width: none; }
 body[data-jp-deck-mode="presenting"]:has(.lntutor-lecture) {
   --jp-content-font-size1: 20px; --jp-code-font-size: 18px; --jp-content-line-height: 1.45; }
 body[data-jp-deck-mode="presenting"]:has(.lntutor-lecture) .jp-RenderedHTMLCommon table { font-size: 18px; }

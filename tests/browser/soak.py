@@ -59,7 +59,7 @@ class PageDriver:
         self.twin = getattr(explore, name)()  # says which controls and values there are
         self.moves = Moves(self.twin, seed, brief=True)
         self.moves.buttons = [button for button in self.moves.buttons if button not in LEFT_OUT]
-        self.kernel, self.said = 0.0, 0
+        self.kernel, self.mistakes = 0.0, 0
 
     def make(self, move: Move) -> None:
         """Step by step, without waiting for the picture."""
@@ -114,26 +114,26 @@ class PageDriver:
         """At rest, page and kernel show the same controls and the same picture, and nothing went wrong in either."""
         end = time.monotonic() + seconds
         while True:
-            told, shown = self._ask(seconds), self._shown()
-            if told == shown or time.monotonic() > end:
+            kernel, page = self._kernel_state(seconds), self._page_state()
+            if kernel == page or time.monotonic() > end:
                 break
             self.page.wait_for_timeout(50)  # a message may be on its way
-        assert told["controls"] == shown["controls"], _differences(told["controls"], shown["controls"])
-        assert told == shown, f"page: {str(shown)[:300]}, kernel: {str(told)[:300]}"
+        assert kernel["controls"] == page["controls"], _differences(kernel["controls"], page["controls"])
+        assert kernel == page, f"page: {str(page)[:300]}, kernel: {str(kernel)[:300]}"
         assert not self.notebook.complaints, self.notebook.complaints
 
-    def _ask(self, seconds: float) -> dict:
+    def _kernel_state(self, seconds: float) -> dict:
         """What the kernel's explorer shows once it is at rest."""
         read = f"(document.querySelector('.soak-{self.name}-answer textarea').value || '{{}}')"
         before = self.page.evaluate(f"JSON.parse({read}).count ?? 0")
         self.page.evaluate(f"document.querySelector('.soak-{self.name}-ask').click()")
         self.page.wait_for_function(f"() => JSON.parse({read}).count > {before}", timeout=seconds * SECONDS)
-        told = json.loads(self.page.evaluate(read))
-        assert not told["faults"], told["faults"]
-        self.kernel = told["rss"]
-        return {key: told[key] for key in ("controls", "alt", "picture")}
+        answer = json.loads(self.page.evaluate(read))
+        assert not answer["faults"], answer["faults"]
+        self.kernel = answer["rss"]
+        return {key: answer[key] for key in ("controls", "alt", "picture")}
 
-    def _shown(self) -> dict:
+    def _page_state(self) -> dict:
         return self.page.evaluate(f"({SHOWN})({self.name!r}, {json.dumps(list(self.twin.controls))})")
 
     def footprint(self) -> Footprint:

@@ -83,7 +83,9 @@ def test_the_start_page_opens_an_explorer_that_follows_its_slider(server, strict
     page.locator("ul.tiles").first.wait_for()
     ended = f"async () => (await fetch('/api/kernels/{kernel}')).status === 404"
     page.evaluate(f"async () => {{ while (!(await ({ended})())) await new Promise(r => setTimeout(r, 200)) }}")
-    strict.complaints = [words for words in strict.complaints if kernel not in words]  # the last answer, 404
+    strict.complaints = [
+        complaint for complaint in strict.complaints if kernel not in complaint
+    ]  # the last answer, 404
 
 
 def test_a_page_cannot_run_code_of_its_own_and_other_sites_reach_no_kernel(server, notebook):
@@ -141,4 +143,6 @@ def test_a_class_needs_the_word(tmp_path, notebook):
         notebook.screenshot("app_door")
         notebook.page.get_by_role("button", name="Open").click()
         notebook.page.locator("ul.tiles").first.wait_for(timeout=10 * SECONDS)
-        notebook.complaints = [words for words in notebook.complaints if "403" not in words]  # the door itself
+        notebook.complaints = [
+            complaint for complaint in notebook.complaints if "403" not in complaint
+        ]  # the door itself

@@ -142,12 +142,12 @@ def explorer(page: Page, name: str):
     return page.locator(f".lntutor-explorer[data-name={name}]")
 
 
-def button(page: Page, name: str, words: str):
-    return explorer(page, name).get_by_role("button", name=words, exact=True)
+def button(page: Page, name: str, label: str):
+    return explorer(page, name).get_by_role("button", name=label, exact=True)
 
 
-def control(page: Page, name: str, words: str):
-    return explorer(page, name).get_by_role("slider", name=words, exact=True)
+def control(page: Page, name: str, label: str):
+    return explorer(page, name).get_by_role("slider", name=label, exact=True)
 
 
 def alt(page: Page, name: str) -> str:
@@ -210,20 +210,20 @@ def test_every_kind_of_control_answers_to_keys(page):
 def test_a_slider_says_its_value_as_the_page_shows_it_and_moves_the_picture(page, name):
     """Oracle: the number beside the slider; the words of the picture, or where Run is waited for of the status."""
     slider = explorer(page, name).get_by_role("slider").first
-    before, said = alt(page, name), explorer(page, name).locator(".lntutor-status").inner_text()
+    before, status = alt(page, name), explorer(page, name).locator(".lntutor-status").inner_text()
     value = slider.get_attribute("aria-valuetext")
     slider.press("ArrowRight")
     slider.press("ArrowRight")
     page.wait_for_function(
-        """([name, value, before, said]) => {
+        """([name, value, before, status]) => {
             const root = document.querySelector(`[data-name=${name}]`)
             const slider = root.querySelector('.widget-slider')
-            const told = slider.querySelector('[role=slider]').getAttribute('aria-valuetext')
+            const text = slider.querySelector('[role=slider]').getAttribute('aria-valuetext')
             const moved = root.querySelector('[role=img]').ariaLabel !== before
-                || root.querySelector('.lntutor-status').innerText !== said
-            return told !== value && told === slider.querySelector('.widget-readout').textContent && moved
+                || root.querySelector('.lntutor-status').innerText !== status
+            return text !== value && text === slider.querySelector('.widget-readout').textContent && moved
         }""",
-        arg=[name, value, before, said],
+        arg=[name, value, before, status],
         timeout=60 * SECONDS,
     )
 
@@ -275,18 +275,18 @@ def test_the_finding_is_said_once_when_the_hand_rests(page):
     """Oracle: the title of the last picture; what a screen reader was given to say, counted in the page."""
     name = "TheoremExplorer"
     page.evaluate(
-        """name => { window.told = []
+        """name => { window.announced = []
             const line = document.querySelector(`[data-name=${name}] [role=status]`)
-            new MutationObserver(() => told.push(line.textContent)).observe(line, { childList: true }) }""",
+            new MutationObserver(() => announced.push(line.textContent)).observe(line, { childList: true }) }""",
         name,
     )
     slider = control(page, name, "Depth L")
     for key in ["ArrowRight"] * 8:
         slider.press(key)
-    page.wait_for_function("() => told.length")
+    page.wait_for_function("() => announced.length")
     title = "document.querySelector(`[data-name=${name}] .js-plotly-plot`).layout.title.text.replaceAll('<br>', ' ')"
-    page.wait_for_function(f"name => told.at(-1) === {title}", arg=name)
-    assert len(page.evaluate("told")) <= 3  # eight moves, one seed and then all
+    page.wait_for_function(f"name => announced.at(-1) === {title}", arg=name)
+    assert len(page.evaluate("announced")) <= 3  # eight moves, one seed and then all
 
 
 # Enlarged, and without motion --------------------------------------------------------------------------------------

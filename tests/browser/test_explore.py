@@ -69,7 +69,7 @@ def test_keys_mouse_and_buttons_change_the_gradients(run_cells, request):
     notebook = run_cells(*cells("GradientExplorer(depth=4)"))
     page = notebook.page
     wait_for_curve(notebook, expected(4))
-    button = lambda words: page.get_by_role("button", name=words, exact=True)  # noqa: E731
+    button = lambda label: page.get_by_role("button", name=label, exact=True)  # noqa: E731
     button("Pin").click()
     focus(notebook, 0)
     page.keyboard.press("ArrowRight")

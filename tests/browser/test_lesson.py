@@ -51,7 +51,7 @@ def cut(notebook: Notebook) -> list:
     """Choices, sentences and buttons without room for their words: class, text, and room wanted and given."""
     return notebook.page.evaluate(
         """() => [...document.querySelectorAll(
-            '.lntutor-choices label, .lntutor-words, .lntutor-ask .widget-button')]
+            '.lntutor-choices label, .lntutor-prose, .lntutor-ask .widget-button')]
             .filter(el => el.offsetParent)
             .filter(el => el.scrollWidth > el.clientWidth + 1 || el.scrollHeight > el.clientHeight + 1)
             .map(el => [el.className, el.textContent.slice(-40), el.scrollWidth, el.clientWidth, el.scrollHeight,

@@ -147,11 +147,11 @@ widgets.VBox([slider, more, keep, plot, plot])"""
     notebook = in_voila(SETUP, buttons)
     wait_for_line(notebook, 1)
     notebook.page.locator(".lntutor-live").first.scroll_into_view_if_needed()
-    whole = plot_value(notebook, "gd._fullLayout.xaxis.range")
+    full_range = plot_value(notebook, "gd._fullLayout.xaxis.range")
     area = notebook.page.locator(".nsewdrag").first.bounding_box()
     corner = area["x"] + 0.3 * area["width"], area["y"] + 0.3 * area["height"]
     drag(notebook, corner, (corner[0] + 0.4 * area["width"], corner[1] + 0.4 * area["height"]))
-    wait_for_plot(notebook, f"gd._fullLayout.xaxis.range[0] > {whole[0]} + 0.5")
+    wait_for_plot(notebook, f"gd._fullLayout.xaxis.range[0] > {full_range[0]} + 0.5")
     zoomed = plot_value(notebook, "[gd._fullLayout.xaxis.range, gd._fullLayout.yaxis.range]")
     notebook.page.locator(".legendtoggle").nth(1).click()
     wait_for_plot(notebook, "gd._fullData[1].visible === 'legendonly'")
@@ -167,7 +167,7 @@ widgets.VBox([slider, more, keep, plot, plot])"""
     area = notebook.page.locator(".nsewdrag").first.bounding_box()
     notebook.page.mouse.dblclick(area["x"] + area["width"] / 2, area["y"] + area["height"] / 2)
     wait_for_plot(notebook, "gd._fullLayout.xaxis.autorange === true && gd._fullLayout.yaxis.autorange === true")
-    assert plot_value(notebook, "gd._fullLayout.xaxis.range") == pytest.approx(whole, abs=0.01)
+    assert plot_value(notebook, "gd._fullLayout.xaxis.range") == pytest.approx(full_range, abs=0.01)
 
     saved = []
     notebook.page.on("download", lambda download: saved.append(download))

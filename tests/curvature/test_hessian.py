@@ -119,15 +119,15 @@ def test_the_whole_spectrum_is_that_of_the_dense_hessian(stack):
 def test_graphs_kept_and_made_again_give_the_same_product():
     """Oracle: the operator that keeps everything, against one that keeps nothing and one that keeps a part."""
     learner, batches = learner_of(SMALL), [text(i) for i in range(6)]
-    whole = Operator(learner, batches)
-    one = graph_bytes(whole._kept[0], whole.weights)
-    v = torch.randn(whole.size, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    complete = Operator(learner, batches)
+    one = graph_bytes(complete._kept[0], complete.weights)
+    v = torch.randn(complete.size, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     part, nothing = Operator(learner, batches, memory=5.5 * one), Operator(learner, batches, memory=0)
-    assert (whole.kept, nothing.kept) == (1.0, 0.0)
+    assert (complete.kept, nothing.kept) == (1.0, 0.0)
     assert 0 < part.kept < 1
     for other in (part, nothing):
-        torch.testing.assert_close(other.matvec(v), whole.matvec(v), rtol=1e-12, atol=1e-13)
-        assert other.loss == pytest.approx(whole.loss, rel=1e-12)
+        torch.testing.assert_close(other.matvec(v), complete.matvec(v), rtol=1e-12, atol=1e-13)
+        assert other.loss == pytest.approx(complete.loss, rel=1e-12)
 
 
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="asks Linux how much memory is in use")

@@ -164,14 +164,14 @@ class Driver:
         self.explorer = getattr(explore, name)()
         self.moves = Moves(self.explorer, seed, brief)
         self.good: tuple[dict, list] | None = None  # its state and its pins
-        self.said = 0  # moves that ended in a mistake, said in words
+        self.mistakes = 0  # moves that ended in a mistake, said in words
 
     def make(self, move: Move) -> None:
         """Step by step, through the callbacks of the widgets."""
         for step in move:
             apply(self.explorer, step)
             self._note()
-        self.said += isinstance(self.explorer.error, ValueError)
+        self.mistakes += isinstance(self.explorer.error, ValueError)
 
     def halt(self) -> None:
         """End what is under way."""
@@ -218,10 +218,10 @@ class Driver:
         if self.explorer._dirty.is_set():
             self.good = None
         elif self.explorer.error is None:
-            self.good = self._told()
+            self.good = self._snapshot()
         lock.release()
 
-    def _told(self) -> tuple[dict, list]:
+    def _snapshot(self) -> tuple[dict, list]:
         return self.explorer.state(), list(self.explorer.pinned)
 
     def check(self) -> None:
@@ -233,7 +233,7 @@ class Driver:
             one, other = (without_clock(each.status.value) for each in (explorer, twin))
             assert one == other
             if explorer.error is None:
-                self.good = self._told()
+                self.good = self._snapshot()
                 assert explorer.plot.picture == twin.plot.picture, explorer.state()
                 assert (
                     explorer.table_area.value == twin.table_area.value or explorer.table_area.layout.display == "none"
@@ -304,7 +304,7 @@ def listen(explorer: base.Explorer) -> w.VBox:
     ask.add_class(f"soak-{name}-ask")
     answer.add_class(f"soak-{name}-answer")
 
-    def tell(_button) -> None:
+    def answer_click(_button) -> None:
         rest(explorer)
         if explorer.error is not None and not isinstance(explorer.error, ValueError):
             found.append(repr(explorer.error))
@@ -315,7 +315,7 @@ def listen(explorer: base.Explorer) -> w.VBox:
         asked |= {"rss": footprint().rss, "count": json.loads(answer.value or "{}").get("count", 0) + 1}
         answer.value = json.dumps(asked)
 
-    ask.on_click(tell)
+    ask.on_click(answer_click)
     return w.VBox([explorer, ask, answer])
 
 
@@ -361,7 +361,7 @@ class Soaked(NamedTuple):
 
     moves: int
     checks: int
-    said: int  # moves that ended in a mistake, explained in the status line
+    mistakes: int  # moves that ended in a mistake, explained in the status line
     seconds: float
     first: float  # median milliseconds of a move of the first part,
     last: float  # and of the same moves at the end,
@@ -473,7 +473,7 @@ def soak(
     first, last = took[2 * n : 3 * n], took[-n:]
     pace = median(first), median(last), median(after / before for before, after in zip(first, last, strict=True))
     seconds = time.perf_counter() - started
-    return Soaked(len(took), checks, front.said, seconds, 1e3 * pace[0], 1e3 * pace[1], pace[2], warm, end, found)
+    return Soaked(len(took), checks, front.mistakes, seconds, 1e3 * pace[0], 1e3 * pace[1], pace[2], warm, end, found)
 
 
 def soak_here(name: str, count: int, seed: int, **how: Any) -> Soaked:

@@ -88,14 +88,14 @@ def test_the_constructor_refuses_the_same(name):
     """Oracle: the first control set to a thing that no control takes, a control and a preset that are not there."""
     explorer = getattr(explore, name)
     first = EXPLORERS[name].split()[0]
-    for state, words in (
+    for state, message in (
         ({first: object()}, f"{first} must be"),
         ({"nonsense": 1}, f"{name} has no control 'nonsense'; it has {first}"),
         ({"preset": "nonsense"}, "preset must be one of"),
         ({"preset": ["a"]}, "preset must be"),
         ({"preset": 3}, "preset must be"),
     ):
-        with pytest.raises(ValueError, match=words):
+        with pytest.raises(ValueError, match=message):
             explorer(**state)
 
 

@@ -314,8 +314,8 @@ explorer.controls["placement"].value = "pre"
 time.sleep(base.PAUSE + 1)
 print((before - psutil.Process().memory_info().rss) / 2**20)
 """
-    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    assert float(told) > 300
+    printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert float(printed) > 300
 
 
 def test_only_so_many_states_are_remembered(monkeypatch):
@@ -456,8 +456,8 @@ import time
 from lntutor import explore
 training = explore.TrainingExplorer(depth=2, width=64, steps=2000)
 training.run()
-several = [explore.GradientExplorer("with LN and skip", seeds=5) for _ in range(3)]
-while training._progress is None or not any(e._lock.locked() for e in several):
+explorers = [explore.GradientExplorer("with LN and skip", seeds=5) for _ in range(3)]
+while training._progress is None or not any(e._lock.locked() for e in explorers):
     time.sleep(0.01)
 time.sleep(0.4)
 """

@@ -54,16 +54,16 @@ def test_a_cell_run_again_closes_what_it_made_and_keeps_what_it_makes(shell):
 
 def test_one_that_another_cell_shows_or_that_has_a_name_stays(shell):
     """Oracle: whether its line to the page is open."""
-    shown = shell.run("a", LayerNormExplorer)
+    explorer = shell.run("a", LayerNormExplorer)
     named = shell.run("a2", lambda: shell.user_ns.setdefault("explorer", LayerNormExplorer()))
-    shell.run("b", shown._repr_mimebundle_)
+    shell.run("b", explorer._repr_mimebundle_)
     shell.run("a", lambda: None)
     shell.run("a2", lambda: None)
-    assert shown.comm is not None
+    assert explorer.comm is not None
     assert named.comm is not None
     shell.run("b", lambda: None)
     shell.user_ns["explorer"] = shell.run("a2", LayerNormExplorer)
-    assert shown.comm is None
+    assert explorer.comm is None
     shell.run("c", lambda: None)
     assert named.comm is None
 

@@ -38,26 +38,26 @@ def test_markup_in_tokens_labels_notes_and_names_is_shown_and_not_interpreted():
         figures.warmup_heatmap(grid(), what=token),
     ]
     for fig in figs:
-        shown = fig.to_json().replace("\\u003c", "<").replace("\\u003e", ">").replace("\\u0026", "&")
-        visible = shown[: shown.rindex('"meta"')]
+        page = fig.to_json().replace("\\u003c", "<").replace("\\u003e", ">").replace("\\u0026", "&")
+        visible = page[: page.rindex('"meta"')]
         visible = visible.replace('"legendgroup":"' + token, "").replace(f"{token}/", "").replace(f"/{token}", "")
-        assert "&lt;b&gt;&amp;amp;&#36;x&#36;" in shown
+        assert "&lt;b&gt;&amp;amp;&#36;x&#36;" in page
         assert "<img" not in visible
     assert figs[0].layout.xaxis.ticktext[0] == "&lt;b&gt;&amp;amp;&#36;x&#36; &lt;img a&gt;"
     assert token in figures.alt_text(figs[0])
 
 
 @pytest.mark.parametrize(
-    ("fig", "words"),
+    ("fig", "finding"),
     [
         (figures.softmax_saturation(softmaxes()), "64 without 1/√d: entropy 0.03 nats instead of 2.00, gradient 1.6 %"),
         (figures.jacobian_spectrum(jacobians()), "2 of 4 directions get no gradient; the others are multiplied by 0.5"),
         (figures.jacobian_norm(jacobian_norms()), "to the power −1.00"),
     ],
 )
-def test_titles_have_the_numbers_of_the_table(fig, words):
+def test_titles_have_the_numbers_of_the_table(fig, finding):
     """Oracle: 2/64 nats and 1/64 of the gradient at d = 64; two of four singular values vanish; values halve."""
-    assert words in title(fig)
+    assert finding in title(fig)
 
 
 def test_before_and_after_give_mean_and_variance_of_each():

@@ -108,8 +108,8 @@ def test_slopes_are_those_of_numpy_for_measurement_and_theory_at_the_same_points
         fitted = np.polyfit(np.log(means.index), np.log(means), 1)[0]
         line = theory[(theory["placement"] == key) & (theory[along] <= 8)]
         predicted = np.polyfit(np.log(line[along]), np.log(line["value"]), 1)[0]
-        words = f"slope {fitted:.2f} (theory {predicted + 0.0:.2f})".replace("-", "−").replace("−0.00", "0.00")
-        assert words in trace(fig, f"measured/{key}/ffn").name
+        legend = f"slope {fitted:.2f} (theory {predicted + 0.0:.2f})".replace("-", "−").replace("−0.00", "0.00")
+        assert legend in trace(fig, f"measured/{key}/ffn").name
         assert f"LN {fitted:.2f}".replace("-", "−") in title(fig)
 
 

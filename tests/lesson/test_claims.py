@@ -63,21 +63,21 @@ def test_seeds_become_mean_and_spread():
 
 
 @pytest.mark.parametrize(
-    ("measured", "spread", "words"),
+    ("measured", "spread", "expected"),
     [
         (-0.4441, None, ("−0.444", "")), (2, 0.25, ("2", "± 0.25")), (np.float32(3), "2.7 to 3.3", ("3", "2.7 to 3.3")),
         ("grows, then stays", None, ("grows, then stays", "")), ([1.0], None, ("1", "")),
     ],
 )  # fmt: skip
-def test_numbers_and_words_are_recorded_as_they_are(measured, spread, words):
+def test_numbers_and_words_are_recorded_as_they_are(measured, spread, expected):
     """Oracle: the words expected."""
     record("lemma1", measured, spread=spread, verdict="holds at this size")
-    assert tuple(ledger(3).loc["lemma1", ["measured", "spread"]]) == words
+    assert tuple(ledger(3).loc["lemma1", ["measured", "spread"]]) == expected
 
 
 def test_the_guess_is_that_of_the_question_of_the_same_name(notes):
     """Oracle: what a Predict stores; another guess can be given."""
-    notes.put("guesses", "lemma1", {"guess": 0.5, "words": "0.5 d"})
+    notes.put("guesses", "lemma1", {"guess": 0.5, "text": "0.5 d"})
     record("lemma1", 0.5, verdict="holds")
     assert ledger().loc["lemma1", "your guess"] == "0.5 d"
     record("lemma1", 0.5, verdict="holds", guess=0.25)
@@ -102,7 +102,7 @@ print(*ledger("02_layer_norm").loc["talk.sigma", ["measured", "verdict"]], "torc
 
 
 @pytest.mark.parametrize(
-    ("key", "measured", "verdict", "words"),
+    ("key", "measured", "verdict", "message"),
     [
         ("lema1", 1, "holds", "There is no claim 'lema1'. Near it are lemma1"),
         ("zzzzzz", 1, "holds", "There is no claim 'zzzzzz'"),
@@ -112,9 +112,9 @@ print(*ledger("02_layer_norm").loc["talk.sigma", ["measured", "verdict"]], "torc
         ("lemma1", {"a": 1}, "open", "must be words, a number or an array"), ("lemma1", "  ", "open", "empty"),
     ],
 )  # fmt: skip
-def test_a_record_that_makes_no_sense_is_refused_in_a_sentence(key, measured, verdict, words):
+def test_a_record_that_makes_no_sense_is_refused_in_a_sentence(key, measured, verdict, message):
     """Oracle: the words; nothing is recorded."""
-    with pytest.raises(ValueError, match=words):
+    with pytest.raises(ValueError, match=message):
         record(key, measured, verdict=verdict)
     assert set(ledger()["verdict"]) == {NOT_YET}
 
@@ -164,14 +164,14 @@ def test_a_notebook_without_claims_is_refused(notebook):
 def test_the_ledger_is_shown_as_a_table_with_a_caption_and_in_plain_text(verdict):
     """Oracle: the recorded words, escaped in HTML and as they are in text."""
     record("attention.variance", "<64>", spread="± 1", verdict=verdict)
-    shown = show_ledger("01_attention")
-    page = shown._repr_html_()
+    table = show_ledger("01_attention")
+    page = table._repr_html_()
     assert "<b>Claims of notebook 01: 1 of 3 measured.</b></caption>" in page
     assert page.count('<th scope="row"') == 3
     assert page.count('<th scope="col"') == len(COLUMNS)
     assert "&lt;64&gt;" in page
     assert "<64>" not in page
-    assert f"measured: <64>; spread: ± 1; verdict: {verdict}" in repr(shown)
+    assert f"measured: <64>; spread: ± 1; verdict: {verdict}" in repr(table)
     assert f"0 of {len(CLAIMS) - 3}" not in show_ledger().caption
 
 
@@ -188,7 +188,7 @@ def three_stored(monkeypatch):
 
 def test_the_whole_ledger_sets_what_is_stored_beside_your_guess_and_your_run(notes, three_stored):
     """Oracle: a stored table and a reader's notes whose words are known."""
-    notes.put("guesses", "lemma1", {"guess": 0.5, "words": "0.5 d"})
+    notes.put("guesses", "lemma1", {"guess": 0.5, "text": "0.5 d"})
     record("lemma1", 0.4, verdict="open")
     record("talk.sigma", "mine", verdict="does not hold here")
     table = whole_ledger().table
@@ -203,8 +203,8 @@ def test_the_whole_ledger_sets_what_is_stored_beside_your_guess_and_your_run(not
 
 def test_the_whole_ledger_is_shown_by_notebook_as_a_table_and_in_plain_text(three_stored):
     """Oracle: the words, escaped in HTML and as they are in text; a heading for each of nine notebooks."""
-    shown = whole_ledger()
-    page, text = shown._repr_html_(), repr(shown)
+    table = whole_ledger()
+    page, text = table._repr_html_(), repr(table)
     assert page.count("<tbody>") == page.count('<th scope="rowgroup" colspan="7"') == 9
     assert page.count('<th scope="row"') == len(CLAIMS)
     assert page.count('<th scope="col"') == page.count("<col ") == 7

@@ -171,15 +171,15 @@ def test_every_mistake_gets_its_own_words(exercise):
     """Oracle: learners' code of this file; a mistake without an example, or an example without a mistake, fails."""
     examples = WRONG.get(exercise.name, {})
     assert set(examples) == {mistake.name for mistake in exercise.mistakes}
-    words = set()
+    messages = set()
     for mistake in exercise.mistakes:
         assert examples[mistake.name]
         for source in examples[mistake.name]:
             for result in results(exercise, answer_of(source, exercise.name)):
                 assert (result.status, result.mistake) == ("mistake", mistake.name), source
                 assert result.message == f"{mistake.message} {exercise.hint}"
-                words.add(result.message)
-    assert len(words) == len(exercise.mistakes)
+                messages.add(result.message)
+    assert len(messages) == len(exercise.mistakes)
 
 
 @each_exercise
@@ -258,7 +258,7 @@ def test_what_is_right(source):
 
 
 @pytest.mark.parametrize(
-    ("source", "status", "words"),
+    ("source", "status", "message"),
     [
         ("def double(x):\n    return x * x", "mistake", "That is the square. See Hint 1."),
         ("def double(x):\n    return -2 * x", "mistake", "The sign is the other way. See Hint 1."),
@@ -276,11 +276,11 @@ def test_what_is_right(source):
         ("double = 'x'", "other", "got an object of the type str"),
     ],
 )
-def test_what_is_said_of_other_answers(source, status, words):
+def test_what_is_said_of_other_answers(source, status, message):
     """Oracle: the words, which name what was given."""
     result = check(DOUBLE, answer_of(source, "double"))
     assert result.status == status
-    assert re.search(words, result.message), result.message
+    assert re.search(message, result.message), result.message
 
 
 @pytest.mark.parametrize(

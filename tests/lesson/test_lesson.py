@@ -66,19 +66,19 @@ class Covered:
         return self.result
 
 
-def shown(predict) -> str:
+def visible_text(predict) -> str:
     """All words that the reader sees, figures by their text alternative."""
 
-    def words(widget) -> list[str]:
+    def texts(widget) -> list[str]:
         if widget.layout.display == "none":
             return []
         if isinstance(widget, w.Box) and not hasattr(widget, "figure"):
-            return [part for child in widget.children for part in words(child)]
+            return [part for child in widget.children for part in texts(child)]
         if hasattr(widget, "figure"):
             return [widget.alt]
         return [getattr(widget, "value", None) or getattr(widget, "description", "")]
 
-    return "\n".join(part.replace(question.CSS, "") for part in words(predict) if isinstance(part, str))
+    return "\n".join(part.replace(question.CSS, "") for part in texts(predict) if isinstance(part, str))
 
 
 def seen_buttons(predict) -> list[str]:
@@ -111,22 +111,22 @@ def test_nothing_is_measured_before_the_guess_and_then_both_are_shown_together_a
     assert covered.calls == 0
     assert not predict.revealed
     assert seen_buttons(predict) == ["Store my guess", "Skip"]
-    for words in (shown(predict), predict.static()):
-        assert "What happens?" in words
-        assert not re.search("covered|measured:|LN divides", words)
+    for text in (visible_text(predict), predict.static()):
+        assert "What happens?" in text
+        assert not re.search("covered|measured:|LN divides", text)
     predict.control.value = "it stays"
     start = time.perf_counter()
     predict.buttons["store"].click()
     assert time.perf_counter() - start < 0.5  # a reader does not notice 0.1 s; five times that, on a busy machine
-    words = shown(predict)
+    text = visible_text(predict)
     assert covered.calls == 1
-    assert "You guessed <b>it stays</b>; measured: <b>it falls</b>." in words
-    assert "<li>it stays <b>(◇ your guess)</b></li>" in words
-    assert "<li>it falls <b>(● measured)</b></li>" in words
-    assert "What was covered" in words
-    assert "<details><summary>Why</summary><p>LN divides by the size.</p></details>" in words
+    assert "You guessed <b>it stays</b>; measured: <b>it falls</b>." in text
+    assert "<li>it stays <b>(◇ your guess)</b></li>" in text
+    assert "<li>it falls <b>(● measured)</b></li>" in text
+    assert "What was covered" in text
+    assert "<details><summary>Why</summary><p>LN divides by the size.</p></details>" in text
     assert seen_buttons(predict) == ["Guess again"]
-    assert not any(word in words.lower() for word in ("wrong", "incorrect", "score", "!"))
+    assert not any(word in text.lower() for word in ("wrong", "incorrect", "score", "!"))
 
 
 def test_without_a_pick_the_reader_is_asked_for_one_and_skip_shows_the_measurement_without_a_guess():
@@ -138,8 +138,8 @@ def test_without_a_pick_the_reader_is_asked_for_one_and_skip_shows_the_measureme
     assert predict._reveal.calls == 0
     predict.control.value = "it stays"
     predict.buttons["skip"].click()
-    assert "Measured: <b>it falls</b>." in shown(predict)
-    assert "your guess" not in shown(predict)
+    assert "Measured: <b>it falls</b>." in visible_text(predict)
+    assert "your guess" not in visible_text(predict)
     assert lesson.guess_of("growth") is None
 
 
@@ -151,13 +151,13 @@ def test_a_second_click_changes_nothing_and_guess_again_covers_and_asks_once_mor
     assert predict.guess == "it grows"
     predict.buttons["again"].click()
     assert predict.control.value is None
-    assert "measured" not in shown(predict)
+    assert "measured" not in visible_text(predict)
     assert seen_buttons(predict) == ["Store my guess", "Skip"]
     predict.control.value = "it falls"
     predict.store()
     assert predict.guess == "it falls"
     assert predict._reveal.calls == 1
-    assert "<li>it falls <b>(◇ your guess, ● measured)</b></li>" in shown(predict)
+    assert "<li>it falls <b>(◇ your guess, ● measured)</b></li>" in visible_text(predict)
 
 
 def test_running_the_cell_again_shows_the_stored_guess_unless_it_no_longer_fits(new_kernel):
@@ -165,7 +165,7 @@ def test_running_the_cell_again_shows_the_stored_guess_unless_it_no_longer_fits(
     guessed("it stays")
     again = choice()
     assert again.revealed
-    assert "You guessed <b>it stays</b>" in shown(again)
+    assert "You guessed <b>it stays</b>" in visible_text(again)
     for edited in ({"choices": ["up", "down"]}, {"value": (0, 1)}, {"curve": ([1, 2], 0, 1)}):
         assert not Predict("growth", "What happens?", reveal=Covered(1), **edited).revealed
     new_kernel()
@@ -187,8 +187,8 @@ def test_a_value_is_drawn_beside_the_guess(measured):
     assert (slider.min, slider.max, slider.step, slider.description) == (0, 10, 0.5, "Your guess")
     slider.value = 4
     predict.store()
-    assert "You guessed <b>4 nats</b>; measured: <b>2.5 nats</b>." in shown(predict)
-    plot = next(child for child in predict._shown.children if hasattr(child, "figure"))
+    assert "You guessed <b>4 nats</b>; measured: <b>2.5 nats</b>." in visible_text(predict)
+    plot = next(child for child in predict._revealed_area.children if hasattr(child, "figure"))
     traces = {trace.name: (trace.x[0], trace.marker.symbol) for trace in plot.figure.data}
     assert traces == {"measured": (2.5, "circle"), "your guess": (4.0, "diamond-open")}
     assert plot.alt == "Marks on a line from 0 to 10. You guessed 4 nats; measured: 2.5 nats."
@@ -201,7 +201,7 @@ def test_a_measurement_off_the_slider_is_still_drawn(measured):
     predict = Predict("size", "How large?", value=(1, 100), log=True, reveal=Covered(measured))
     predict.store()
     assert predict.guess == pytest.approx(10)
-    drawn = predict._shown.children[1].figure
+    drawn = predict._revealed_area.children[1].figure
     low, high = drawn.layout.xaxis.range
     places = np.log10([10, measured]) if drawn.layout.xaxis.type == "log" else np.array([10, measured])
     assert (low <= places).all()
@@ -215,18 +215,18 @@ def test_a_curve_is_drawn_over_the_guess():
     for slider, value in zip(predict.control.children, [5, 6, 7], strict=True):
         slider.value = value
     predict.store()
-    plot = predict._shown.children[1]
+    plot = predict._revealed_area.children[1]
     looks = {t.name: (list(t.y), t.marker.symbol, t.line.dash) for t in plot.figure.data}
     assert looks == {"your guess": ([5, 6, 7], "diamond-open", "dash"), "measured": ([1, 2, 3], "circle", "solid")}
     assert "your guess: 5 at 1, 6 at 2, 7 at 4. measured: 1 at 1" in plot.alt
     go.Figure(plot.figure.to_dict())
     predict = Predict("two places", "Draw it.", curve=(["post", "pre"], 0.1, 8), log=True, reveal=Covered((1.0, 2.0)))
     predict.skip()
-    assert [list(trace.y) for trace in predict._shown.children[1].figure.data] == [[1.0, 2.0]]
+    assert [list(trace.y) for trace in predict._revealed_area.children[1].figure.data] == [[1.0, 2.0]]
 
 
 @pytest.mark.parametrize(
-    ("result", "words"),
+    ("result", "content"),
     [
         (figure(), "What was covered"), ("<i>Some words</i>", "<i>Some words</i>"), (w.HTML("a widget"), "a widget"),
         (pd.DataFrame({"value": [3.25]}), "3.25"), ({"a": 1}, "<pre>{&#x27;a&#x27;: 1}</pre>"), (None, "You guessed"),
@@ -234,16 +234,16 @@ def test_a_curve_is_drawn_over_the_guess():
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("kind", [{"choices": CHOICES}, {"value": (0, 1)}, {"curve": ([1, 2], 0, 1)}])
-def test_whatever_is_revealed_is_shown_and_has_a_twin(result, words, kind):
+def test_whatever_is_revealed_is_shown_and_has_a_twin(result, content, kind):
     """Oracle: the thing's own words, on the page and without a kernel."""
     predict = Predict("any", "What?", reveal=Covered(result), **kind)
     if "choices" in kind:
         predict.control.value = CHOICES[0]
     predict.store()
-    assert words in shown(predict)
-    assert words in predict.static()
-    assert "You guessed" in shown(predict)
-    assert "measured" not in predict._shown.children[0].value
+    assert content in visible_text(predict)
+    assert content in predict.static()
+    assert "You guessed" in visible_text(predict)
+    assert "measured" not in predict._revealed_area.children[0].value
 
 
 def test_an_explorer_can_be_covered():
@@ -252,7 +252,7 @@ def test_an_explorer_can_be_covered():
 
     predict = choice(reveal=lambda: (LayerNormExplorer(), "it falls"))
     predict.skip()
-    explorer = predict._shown.children[-1]
+    explorer = predict._revealed_area.children[-1]
     assert isinstance(explorer, LayerNormExplorer)
     assert escape(live.text_alternative(explorer.figure)) in predict.static()
 
@@ -271,7 +271,7 @@ def test_an_error_in_the_measurement_becomes_a_sentence_and_is_raised_under_test
     assert message in predict.status.value
     assert predict.guess == "it grows"
     predict.refresh()
-    assert "measured: <b>it falls</b>" in shown(predict)
+    assert "measured: <b>it falls</b>" in visible_text(predict)
     assert predict.error is None
 
 
@@ -287,7 +287,7 @@ def test_a_measured_answer_that_does_not_fit_is_named(kind, given):
 
 
 @pytest.mark.parametrize(
-    ("options", "words"),
+    ("options", "message"),
     [
         ({}, "give one of choices, value and curve; got none"),
         ({"choices": CHOICES, "value": (0, 1)}, "got choices and value"),
@@ -301,10 +301,10 @@ def test_a_measured_answer_that_does_not_fit_is_named(kind, given):
         ({"choices": CHOICES, "name": ""}, "name must be"),
     ],
 )  # fmt: skip
-def test_a_question_that_makes_no_sense_is_refused_in_a_sentence(options, words):
+def test_a_question_that_makes_no_sense_is_refused_in_a_sentence(options, message):
     """Oracle: the words."""
     given = {"name": "bad", "question": "What?", "reveal": Covered(1), **options}
-    with pytest.raises(ValueError, match=words):
+    with pytest.raises(ValueError, match=message):
         Predict(**given)
 
 
@@ -317,7 +317,7 @@ def test_the_environment_reveals_everything(monkeypatch, value, revealed):
     monkeypatch.setenv("LNTUTOR_REVEAL", value)
     predict = choice()
     assert predict.revealed is revealed
-    assert ("Measured: <b>it falls</b>" in shown(predict)) is revealed
+    assert ("Measured: <b>it falls</b>" in visible_text(predict)) is revealed
     assert (seen_buttons(predict) == []) is revealed
 
 
@@ -327,11 +327,11 @@ def test_the_switch_reveals_what_is_on_the_page_and_covers_it_again():
     guessed.control.value = "it grows"
     guessed.store()
     lesson.reveal_all(True)
-    assert "Measured: <b>it falls</b>" in shown(new)
+    assert "Measured: <b>it falls</b>" in visible_text(new)
     assert old._reveal.calls == 0
     lesson.reveal_all(False)
-    assert "easured" not in shown(new)
-    assert "You guessed <b>it grows</b>" in shown(guessed)
+    assert "easured" not in visible_text(new)
+    assert "You guessed <b>it grows</b>" in visible_text(guessed)
 
 
 def test_two_votes_stay_beside_the_measurement():
@@ -348,7 +348,7 @@ def test_two_votes_stay_beside_the_measurement():
             assert count.value == 0
             count.value = hands
         predict.buttons["store"].click()
-    plot = predict._shown.children[1]
+    plot = predict._revealed_area.children[1]
     bars = {trace.name: (list(trace.x), trace.marker.pattern.shape) for trace in plot.figure.data}
     assert bars == {"first vote": ([20, 5, 5], ""), "second vote": ([2, 3, 25], "/")}
     assert [("measured" in label) for label in plot.figure.data[0].y] == [False, False, True]
@@ -356,7 +356,7 @@ def test_two_votes_stay_beside_the_measurement():
     assert lesson.guess_of("growth") == "20 : 5 : 5, then 2 : 3 : 25 hands"
     go.Figure(plot.figure.to_dict())
     again = choice(class_mode=True)
-    assert list(again._shown.children[1].figure.data[1].x) == [2, 3, 25]
+    assert list(again._revealed_area.children[1].figure.data[1].x) == [2, 3, 25]
 
 
 def test_one_vote_can_be_revealed_too():
@@ -367,7 +367,7 @@ def test_one_vote_can_be_revealed_too():
     assert "First vote stored: 9 hands." in predict.status.value
     assert not predict.revealed
     predict.skip()
-    assert [list(trace.x) for trace in predict._shown.children[1].figure.data] == [[9, 0, 0]]
+    assert [list(trace.x) for trace in predict._revealed_area.children[1].figure.data] == [[9, 0, 0]]
 
 
 # What is kept --------------------------------------------------------------------------------------------------
@@ -433,7 +433,7 @@ def test_forget_deletes_everything(tmp_path):
     lesson.forget()
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {"notes.lock": b""}
     assert not predict.revealed
-    assert "measured" not in shown(predict)
+    assert "measured" not in visible_text(predict)
     lesson.forget()
 
 
@@ -459,7 +459,7 @@ def test_a_folder_that_cannot_be_written_never_breaks_a_lesson(tmp_path, monkeyp
     for name in ("one", "two"):
         predict = Predict(name, "What?", value=(0, 1), reveal=Covered(0.3))
         predict.store()
-        assert "measured: <b>0.3</b>" in shown(predict)
+        assert "measured: <b>0.3</b>" in visible_text(predict)
         warned.append("cannot be written" in predict.status.value)
     assert warned == [True, False]
     assert lesson.guess_of("one") == "0.5"
@@ -518,7 +518,7 @@ def test_the_inventory_before_says_only_that_it_is_stored():
     for item in INVENTORY:
         quiz.controls[item.key].value = item.choices[0].text
     quiz.store()
-    assert {words.value for words in quiz.feedback.values()} == {"<p>Stored.</p>"}
+    assert {feedback.value for feedback in quiz.feedback.values()} == {"<p>Stored.</p>"}
     assert "10 of 10 answered" in quiz.status.value
 
 
@@ -533,9 +533,9 @@ def test_the_inventory_after_shows_both_answers(new_kernel):
     for item in INVENTORY:
         after.controls[item.key].value = item.right.text
     after.store()
-    words = after.feedback["adam_step"].value
-    assert "Before: “the first is 100 times larger”. Now: “both are about the learning rate”." in words
-    assert "✓ Yes." in words
+    feedback = after.feedback["adam_step"].value
+    assert "Before: “the first is 100 times larger”. Now: “both are about the learning rate”." in feedback
+    assert "✓ Yes." in feedback
     assert "Before: no answer" in after.feedback["ln_backward"].value
     assert "changed your mind on 1 of the 2" in after.status.value
     assert [inventory_score(when) for when in ("before", "after")] == [1, 10]  # by hand: one of two, then all

@@ -249,9 +249,9 @@ def test_frobenius_norms_equal_the_product(seeds, n, d_in, d_out, single, seed):
 
 def test_some_matrices_may_be_asked_for_alone():
     """Oracle: their rows in the whole table; a config without them gives no rows."""
-    whole = ln.gradient_norms(SMALL, seeds=(0, 1))
+    complete = ln.gradient_norms(SMALL, seeds=(0, 1))
     some = ln.gradient_norms(SMALL, seeds=(0, 1), parameters=("W_K", "W_2"))
-    rows = whole[whole.parameter.isin(["W_K", "W_2"])].reset_index(drop=True)
+    rows = complete[complete.parameter.isin(["W_K", "W_2"])].reset_index(drop=True)
     assert some.drop(columns="value").equals(rows.drop(columns="value"))
     np.testing.assert_allclose(some.value, rows.value, rtol=1e-5)
     assert len(ln.gradient_norms(SMALL.with_(attention="uniform"), parameters=["W_Q"])) == 0

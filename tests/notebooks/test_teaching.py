@@ -183,11 +183,11 @@ def test_the_numbers_of_a_block_are_measured_again(guide, block):
 def test_numbers_in_the_words_of_a_block_are_those_that_it_prints(guide):
     """Oracle: the printed numbers, and for the transplant the ledger's row."""
     stated = {"3": "ratio is 57", "4": "320 times above", "5": "Post-LN ends at 4.6 nats, Pre-LN at 0.9"}
-    for block, words in stated.items():
+    for block, text in stated.items():
         block = f"Block {block}"
-        assert words in " ".join(section(block).split())
+        assert text in " ".join(section(block).split())
         name = next(each for each in BLOCKS if each.startswith(block))
-        assert set(NUMBER.findall(words)) <= set(NUMBER.findall("".join(one.promised or "" for one in guide[0][name])))
+        assert set(NUMBER.findall(text)) <= set(NUMBER.findall("".join(one.promised or "" for one in guide[0][name])))
     ledger = (results.FOLDER / "claims.csv").read_text(encoding="utf-8")
     row = next(line for line in ledger.splitlines() if line.startswith("paper.cause,"))
     for mine, theirs in (

@@ -84,11 +84,11 @@ def test_words_in_figures_stand_out_from_white(pictures):
 def test_the_words_of_every_figure_have_numbers_no_markup_and_an_end(pictures):
     """Oracle: the text alternative; a screen reader needs some ten seconds for 150 characters."""
     for picture in pictures:
-        words = alt(picture).replace("mine <b>", "mine")  # a name that a reader gave
-        assert re.search(r"\d", words), words
-        assert not re.search(r"</?\w|&\w+;", words), words
-        assert words.endswith("."), words
-        assert 40 < len(words) < 500 + 70 * len(series(picture)), (len(words), words)
+        text = alt(picture).replace("mine <b>", "mine")  # a name that a reader gave
+        assert re.search(r"\d", text), text
+        assert not re.search(r"</?\w|&\w+;", text), text
+        assert text.endswith("."), text
+        assert 40 < len(text) < 500 + 70 * len(series(picture)), (len(text), text)
 
 
 @pytest.mark.usefixtures("no_pause")

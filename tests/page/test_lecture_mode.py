@@ -94,7 +94,7 @@ def test_questions_on_the_page_change_with_the_switch():
     for on in (True, False):
         lecture(on)
         assert (LARGE in asked._dom_classes) is (LARGE in quiz._dom_classes) is on
-        assert type_of(asked._shown.children[1].figure) == (20 if on else 14)
+        assert type_of(asked._revealed_area.children[1].figure) == (20 if on else 14)
     asked.again()
 
 
@@ -120,8 +120,8 @@ def test_the_command_line_turns_it_on_and_says_how_to_present(monkeypatch, capsy
     """Oracle: the variable that kernels inherit, and a line on the screen, with the extension and without."""
     monkeypatch.setenv(lecture_type.LECTURE, "")
     monkeypatch.setattr("jupyterlab.labapp.LabApp.launch_instance", lambda arguments: None)
-    for found, words in ((None, r"pip install -e '\.\[slides\]'"), (object(), "Space: next")):
+    for found, message in ((None, r"pip install -e '\.\[slides\]'"), (object(), "Space: next")):
         monkeypatch.setattr(lab, "find_spec", lambda name, found=found: found)
         assert main(["lab", "--lecture", "--no-browser"]) == 0
-        assert re.search(words, capsys.readouterr().out)
+        assert re.search(message, capsys.readouterr().out)
     assert lecture_type.lecturing()

@@ -170,9 +170,9 @@ def test_a_lesson_that_fails_leaves_the_site_as_it_was(course, tmp_path, capsys)
     before = {path.name: path.read_bytes() for path in out.iterdir() if path.is_file()}
     write(course, "1 / 0")
     assert main(["site", "--out", str(out)]) == 1
-    said = capsys.readouterr().err
-    assert "00_start_here failed in code cell 1" in said
-    assert "No page was written" in said
+    printed = capsys.readouterr().err
+    assert "00_start_here failed in code cell 1" in printed
+    assert "No page was written" in printed
     assert before == {path.name: path.read_bytes() for path in out.iterdir() if path.is_file()}
 
 

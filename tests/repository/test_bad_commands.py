@@ -82,18 +82,18 @@ COMMAND_LINES = {  # what is typed → what is answered
 CASES = [(command, *row) for command, rows in COMMAND_LINES.items() for row in rows.items()]
 
 
-@pytest.mark.parametrize(("command", "typed", "words"), CASES, ids=[f"{c} {t!r}" for c, t, _ in CASES])
-def test_wrong_words_are_answered_in_a_sentence(command, typed, words, capsys, monkeypatch):
+@pytest.mark.parametrize(("command", "typed", "message"), CASES, ids=[f"{c} {t!r}" for c, t, _ in CASES])
+def test_wrong_words_are_answered_in_a_sentence(command, typed, message, capsys, monkeypatch):
     """Oracle: the sentence, the exit code of a wrong command line, and no trace of the program's inside."""
     monkeypatch.chdir(ROOT)
     try:
         code = main([*filter(None, [command]), *typed.split(" ")])
     except SystemExit as stopped:
         code = stopped.code
-    said = capsys.readouterr().err
+    printed = capsys.readouterr().err
     assert code == 2
-    assert words in said
-    assert "Traceback" not in said
+    assert message in printed
+    assert "Traceback" not in printed
 
 
 def test_every_command_is_in_the_table_has_help_and_is_listed(capsys):
@@ -220,16 +220,16 @@ ENVIRONMENT = [  # variable, value, what reads it, what is said
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "read", "words"), ENVIRONMENT, ids=[f"{name}={value}" for name, value, *_ in ENVIRONMENT]
+    ("name", "value", "read", "message"), ENVIRONMENT, ids=[f"{name}={value}" for name, value, *_ in ENVIRONMENT]
 )
-def test_a_wrong_variable_is_said_where_it_is_read(name, value, read, words, tmp_path, monkeypatch):
+def test_a_wrong_variable_is_said_where_it_is_read(name, value, read, message, tmp_path, monkeypatch):
     """Oracle: the sentence, which has the variable or the folder that it names."""
     file = tmp_path / "file"
     file.write_text("no folder")
     (tmp_path / "folder").mkdir()
     monkeypatch.setattr(lecture_type, "_switch", [])
     monkeypatch.setenv(name, value.format(file=file, folder=tmp_path / "folder"))
-    with pytest.raises(ValueError, match=words):
+    with pytest.raises(ValueError, match=message):
         read(monkeypatch, tmp_path)
 
 

@@ -338,9 +338,9 @@ def test_a_wrong_value_is_answered_with_a_sentence_that_names_it(row, name):
         try:
             row.call(**{**row.arguments(), name: value})
         except ValueError as refused:
-            said = str(refused)
-            assert re.search(row.says.get(name, name.removesuffix("s")), said), (value, said)
-            assert len(said) < 1500
+            message = str(refused)
+            assert re.search(row.says.get(name, name.removesuffix("s")), message), (value, message)
+            assert len(message) < 1500
         else:
             pytest.fail(f"{row.name} took {name}={value!r}")
 
@@ -368,15 +368,15 @@ def test_the_right_arguments_are_right():
     ln.PLACEMENTS.pop("mine", None)
 
 
-@pytest.mark.parametrize("whole", [np.int64(2), np.int32(2), np.uint8(2)], ids=lambda value: type(value).__name__)
-def test_numbers_of_numpy_are_as_good_as_pythons(whole):
+@pytest.mark.parametrize("number", [np.int64(2), np.int32(2), np.uint8(2)], ids=lambda value: type(value).__name__)
+def test_numbers_of_numpy_are_as_good_as_pythons(number):
     """Oracle: the same settings with Python's own numbers."""
     mine = {"depth": 2, "width": 2, "heads": 2, "ffn": 2}
-    assert ln.ModelConfig(**dict.fromkeys(mine, whole)) == ln.ModelConfig(**mine)
-    assert ln.Inputs(tokens=whole, head=np.float32(2)) == ln.Inputs(tokens=2, head=2.0)
-    assert ln.TrainConfig(lr=np.float64(0.5), seed=whole, clip=whole) == ln.TrainConfig(lr=0.5, seed=2, clip=2)
-    assert seed_list([whole]) == seed_list(whole) == (2,)
-    assert depth_list(np.array([whole])) == [2]
+    assert ln.ModelConfig(**dict.fromkeys(mine, number)) == ln.ModelConfig(**mine)
+    assert ln.Inputs(tokens=number, head=np.float32(2)) == ln.Inputs(tokens=2, head=2.0)
+    assert ln.TrainConfig(lr=np.float64(0.5), seed=number, clip=number) == ln.TrainConfig(lr=0.5, seed=2, clip=2)
+    assert seed_list([number]) == seed_list(number) == (2,)
+    assert depth_list(np.array([number])) == [2]
 
 
 def test_every_explorer_is_in_the_table_of_controls():

@@ -84,9 +84,9 @@ def refused(call, **given) -> str:
     except Reached:
         return ""
     except ValueError as error:
-        said = "" if isinstance(error, UnicodeError) else str(error)
-        assert 0 < len(said) < 3000
-        return said
+        message = "" if isinstance(error, UnicodeError) else str(error)
+        assert 0 < len(message) < 3000
+        return message
     return ""
 
 
@@ -110,9 +110,9 @@ def test_settings_are_valid_or_refused_with_the_name_of_a_field(kind, data):
     """Oracle: the names of the fields; settings that were taken are taken again."""
     fields = [field.name for field in dataclasses.fields(kind)]
     junk = data.draw(some_of(fields))
-    said = refused(kind, **{**SETTINGS[kind], **junk})
-    assert not said or any(name.removesuffix("s") in said for name in fields)
-    if not said:
+    message = refused(kind, **{**SETTINGS[kind], **junk})
+    assert not message or any(name.removesuffix("s") in message for name in fields)
+    if not message:
         made = kind(**{**SETTINGS[kind], **junk})
         dataclasses.replace(made)
 
@@ -171,7 +171,7 @@ def test_a_folder_of_any_bytes_is_a_corpus_or_refused(tmp_path_factory, files, p
 
 PARTS = ["guesses", "answers", "records"]
 NAMES = st.sampled_from(["bad", "attention.variance", "readiness", "inventory.before"])
-FIELDS = st.sampled_from(["guess", "words", "measured", "verdict", "spread", "chain_rule"])
+FIELDS = st.sampled_from(["guess", "text", "measured", "verdict", "spread", "chain_rule"])
 NOTES = st.dictionaries(st.sampled_from([*PARTS, "x"]), st.dictionaries(NAMES, JSON) | JSON) | st.dictionaries(
     st.sampled_from(PARTS), st.dictionaries(NAMES, st.dictionaries(FIELDS, JSON))
 )
@@ -195,7 +195,7 @@ def test_a_notes_file_of_any_content_stops_no_lesson(tmp_path_factory, content):
         question.control.value = "b"
         question.store()
         assert question.guess == "b"
-        assert json.loads(notes.path().read_text())["guesses"]["bad"]["words"] == "b"
+        assert json.loads(notes.path().read_text())["guesses"]["bad"]["text"] == "b"
 
 
 @settings(max_examples=150)

@@ -205,13 +205,13 @@ def test_a_longer_example_in_the_readme_ends_as_it_says(heading):
     before, pattern, count, tolerance = EXAMPLES[heading]
     code, output = readme_example(f"### {heading}")
     start = f"import torch\nimport lntutor as ln\ntorch.set_num_threads(1)\n{before}\n"
-    said, found = (
+    readme_values, run_values = (
         [float(value) for value in re.findall(pattern, text, re.MULTILINE)] for text in (output, printed(start + code))
     )
-    assert len(said) == len(found) == count
+    assert len(readme_values) == len(run_values) == count
     if heading == "Training":  # Post-LN, Pre-LN
-        assert min(said.pop(0), found.pop(0)) > 2.5
-    assert found == pytest.approx(said, **tolerance)
+        assert min(readme_values.pop(0), run_values.pop(0)) > 2.5
+    assert run_values == pytest.approx(readme_values, **tolerance)
 
 
 def test_the_first_notebook_shows_the_example_of_the_readme():
@@ -236,6 +236,6 @@ def test_every_picture_of_the_readme_is_there_and_says_what_it_shows():
     """Oracle: the files; alternative texts of more than two words."""
     pictures = re.findall(r"!\[([^\]]*)\]\(([^)]+)\)", read("README.md"))
     assert len(pictures) >= 5
-    for words, path in pictures:
+    for text, path in pictures:
         assert (ROOT / path).is_file(), path
-        assert len(words.split()) > 4, path
+        assert len(text.split()) > 4, path

@@ -94,14 +94,14 @@ def test_gradients_at_the_first_step_are_those_of_a_measurement_at_initialisatio
 
 def test_a_generator_may_be_closed_at_any_step_and_what_was_measured_stays(corpus):
     """Oracle: the whole run with the same seed, cut there."""
-    whole = train(SMALL, SHORT, corpus, pairs=0, progress=False)
+    complete = train(SMALL, SHORT, corpus, pairs=0, progress=False)
     under_way = steps(SMALL, SHORT, corpus)
     last = [next(under_way) for _ in range(7)][-1]
     under_way.close()
     part = last.run()
     assert part.status == "stopped"
     assert (last.step, last.of) == (7, 12)
-    pd.testing.assert_frame_equal(losses(part), losses(whole).head(7), check_exact=True)
+    pd.testing.assert_frame_equal(losses(part), losses(complete).head(7), check_exact=True)
     assert finish(last, pairs=3).bleu is not None
 
 
