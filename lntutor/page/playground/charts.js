@@ -42,7 +42,7 @@ class Sheet {
   }
 }
 
-const superscript = (power) => trueMinus(String(power)).replace(/./g, (c) => ({ "−": "⁻" })[c] ?? "⁰¹²³⁴⁵⁶⁷⁸⁹"[c])
+const superscript = (power) => String(power).replace(/./g, (c) => (c === "-" ? "⁻" : "⁰¹²³⁴⁵⁶⁷⁸⁹"[c]))
 
 function tickText(value) {
   const power = Math.round(Math.log10(value))
@@ -81,7 +81,8 @@ function reachOf(bars, others, theory) {
 
 // The last layer by depth ----------------------------------------------------------------------------------------
 
-const DEPTH_LAYERS = ["grid", "shadowline", "shadowmark", "theoryline", "seriesline", "range", "mark", "markopen", "ring"]
+const DEPTH_LAYERS = ["grid", "shadowline", "shadowmark", "theoryline", "seriesline", "range", "mark", "markopen",
+  "ring"]
 
 function depthPicture(sheet, { shown, before, state, width, height, unit, style }) {
   sheet.begin(width, height)
@@ -90,7 +91,8 @@ function depthPicture(sheet, { shown, before, state, width, height, unit, style 
   const old = before ? depthCurves(before.result, { ...before.state, parameter: state.parameter }) : []
   const [left, right, top, bottom] = [58 * unit, width - 20, 16 * unit, height - 42 * unit]
   const points = (list) => list.flatMap((curve) => curve.points)
-  const y = logScale(reachOf(points(curves), points(old), state.theory), bottom, top, (bottom - top) / (30 * unit), 6, 1.6)
+  const y = logScale(reachOf(points(curves), points(old), state.theory), bottom, top, (bottom - top) / (30 * unit),
+    6, 1.6)
   const depths = distinct(points(curves).map((point) => point.depth)).sort((a, b) => a - b)
   const most = Math.max(...depths, 2)
   const x = (depth) => left + 14 + ((right - left - 28) * Math.log(depth)) / Math.log(most)
@@ -110,7 +112,8 @@ function depthPicture(sheet, { shown, before, state, width, height, unit, style 
     const mark = curve === curves[0] ? "mark" : "markopen"
     depthCurve(sheet, curve, x, y, style, null, mark)
     const expected = curve.points.filter((point) => point.theory)
-    if (state.theory && expected.length > 1) sheet.line("theoryline", ...expected.map((p) => [x(p.depth), y.at(p.theory)]))
+    if (state.theory && expected.length > 1) sheet.line("theoryline",
+      ...expected.map((p) => [x(p.depth), y.at(p.theory)]))
     const here = curve.points.find((p) => p.depth === shown.state.depth && p.kind === "number")
     if (here) sheet.shape("ring", markerPath("circle", x(here.depth), y.at(here.mean), 11))
   }

@@ -4,7 +4,8 @@
 function sliderControl({ label, values, onChange }) {
   const most = values.length - 1
   const range = htmlNode("input", { type: "range", min: 0, max: most, step: 1, "aria-label": label })
-  const number = htmlNode("input", { type: "number", min: values[0], max: values[most], step: "any", "aria-label": `${label}, as a number` })
+  const number = htmlNode("input", { type: "number", min: values[0], max: values[most], step: "any",
+    "aria-label": `${label}, as a number` })
   range.addEventListener("input", () => onChange(values[range.value]))
   number.addEventListener("change", () => number.value !== "" && onChange(Number(number.value)))
   number.addEventListener("blur", () => (number.value = range.getAttribute("aria-valuetext")))
@@ -16,7 +17,8 @@ function sliderControl({ label, values, onChange }) {
     number.value = range.getAttribute("aria-valuetext")
   })
   return {
-    element: htmlNode("div", { class: "lnp-slider" }, htmlNode("span", { "aria-hidden": "true" }, label), range, number),
+    element: htmlNode("div", { class: "lnp-slider" }, htmlNode("span", { "aria-hidden": "true" }, label), range,
+      number),
     show(value) {
       const text = String(value)
       if (range.getAttribute("aria-valuetext") === text) return
@@ -38,7 +40,8 @@ function segmentControl({ label, values, words, onChange }) {
     return htmlNode("label", {}, inputs[i], text)
   })
   return {
-    element: htmlNode("fieldset", { class: "lnp-segments" }, htmlNode("legend", {}, label), htmlNode("div", {}, ...labels)),
+    element: htmlNode("fieldset", { class: "lnp-segments" }, htmlNode("legend", {}, label),
+      htmlNode("div", {}, ...labels)),
     show(value) {
       inputs.forEach((input, i) => (input.checked = values[i] === value))
     },
@@ -75,7 +78,8 @@ function chipRow(onChange) {
     if (placements !== element.placements) fill(placements)
     for (const [key, chip] of chips) {
       const pressed = key === state.placement
-      setAll(chip, { "aria-pressed": String(pressed), hidden: !(open || pressed || USUAL.includes(key) || placements[key].own) })
+      const shown = open || pressed || USUAL.includes(key) || placements[key].own
+      setAll(chip, { "aria-pressed": String(pressed), hidden: !shown })
       chip.style.setProperty("--chip", legible(placements[key].color, theme))
     }
   }
@@ -85,7 +89,8 @@ function chipRow(onChange) {
     for (const [key, one] of Object.entries(placements)) {
       const press = () => onChange({ placement: key })
       const title = [one.formula, referenceOf(one)].filter(Boolean).join(" · ")
-      chips.set(key, htmlNode("button", { type: "button", class: "lnp-chip", title, "data-key": key, onclick: press }, swatch(one), one.label))
+      const about = { type: "button", class: "lnp-chip", title, "data-key": key, onclick: press }
+      chips.set(key, htmlNode("button", about, swatch(one), one.label))
     }
     const rest = [...chips.keys()].some((key) => !USUAL.includes(key) && !placements[key].own)
     const order = [...USUAL.filter((key) => chips.has(key)), ...[...chips.keys()].filter((key) => !USUAL.includes(key))]
@@ -100,9 +105,11 @@ function menuControl(label, items) {
   const details = htmlNode("details", { class: "lnp-menu" }, htmlNode("summary", {}, label), list)
   const close = () => details.open && (details.open = false)
   for (const [words, act] of items)
-    list.append(htmlNode("button", { type: "button", onclick: () => [close(), details.firstChild.focus(), act()] }, words))
+    list.append(htmlNode("button", { type: "button", onclick: () => [close(), details.firstChild.focus(), act()] },
+      words))
   details.addEventListener("keydown", (event) => event.key === "Escape" && [close(), details.firstChild.focus()])
-  details.addEventListener("focusout", ({ relatedTarget }) => relatedTarget && !details.contains(relatedTarget) && close())
+  const left = ({ relatedTarget }) => relatedTarget && !details.contains(relatedTarget) && close()
+  details.addEventListener("focusout", left)
   const outside = ({ target }) => details.contains(target) || close()
   document.addEventListener("pointerdown", outside)
   return { element: details, destroy: () => document.removeEventListener("pointerdown", outside) }

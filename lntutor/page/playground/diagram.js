@@ -1,4 +1,4 @@
-// One layer of a placement that slots cannot express, as boxes and lines: the main chain in one column, the rest beside it.
+// One layer of a placement that slots cannot express, as boxes: the main chain in one column.
 
 const PITCH = 40
 const BOX = { sub: [128, 32], norm: [112, 28], tanh: [60, 28], scale: [58, 26], sum: [26, 26], input: [30, 22] }
@@ -44,7 +44,8 @@ function diagramNodes({ layers, finish }, layer, blocks, normName) {
   const nodes = []
   let floor = 0
   const add = (kind, inputs, more) => {
-    const node = { kind, inputs, rank: Math.max(floor, ...inputs.map((one) => one.rank + 1)), x: null, note: "", ...more }
+    const node = { kind, inputs, rank: Math.max(floor, ...inputs.map((one) => one.rank + 1)), x: null, note: "",
+      ...more }
     nodes.push(node)
     return node
   }
@@ -52,13 +53,15 @@ function diagramNodes({ layers, finish }, layer, blocks, normName) {
     const registers = [...state]
     for (const [kind, a, b] of steps) {
       const inputs = [registers[a], ...(kind === "sum" ? [registers[b]] : [])]
-      const text = { norm: normName, sum: "+", tanh: "tanh", sub: SUB_WORDS[blocks[b]], scale: `× ${factorText(b)}` }[kind]
+      const text = { norm: normName, sum: "+", tanh: "tanh", sub: SUB_WORDS[blocks[b]],
+        scale: `× ${factorText(b)}` }[kind]
       registers.push(add(kind, inputs, { text, part, note: kind === "sub" ? tapsText(taps, blocks[b]) : "" }))
     }
     return out.map((register) => registers[register])
   }
   const { program, taps } = layers[layer - 1]
-  const state = Array.from({ length: program.inputs }, (_, i) => add("input", [], { text: "xryz"[i] ?? "x", part: "layer" }))
+  const state = Array.from({ length: program.inputs },
+    (_, i) => add("input", [], { text: "xryz"[i] ?? "x", part: "layer" }))
   const ends = run(program, state, "layer", taps)
   floor = Math.max(...nodes.map((node) => node.rank)) + 1
   const out = run(finish, ends, "finish", {})[0]
@@ -69,7 +72,8 @@ const factorText = (factor) => (typeof factor === "number" ? numberText(factor, 
 
 function tapsText(taps, block) {
   const names = Object.keys(taps).filter((name) => (name === "hidden") === (block === "ffn"))
-  const steps = distinct(names.flatMap((name) => taps[name].steps.map(([kind]) => (kind === "scale" ? "factor" : kind))))
+  const steps = distinct(names.flatMap((name) => taps[name].steps.map(([kind]) =>
+    (kind === "scale" ? "factor" : kind))))
   return names.length && steps.length ? `${steps.join(", ")} on ${names.join(", ")}` : ""
 }
 
@@ -79,12 +83,14 @@ function placeNodes({ nodes, ends, out }) {
   const walk = (node) => {
     for (; node && node.x === null; ) {
       node.x = 0
-      node = [...node.inputs].sort((a, b) => (b.x === 0) - (a.x === 0) || b.rank - a.rank || preferred.indexOf(a.kind) - preferred.indexOf(b.kind))[0]
+      node = [...node.inputs].sort((a, b) => (b.x === 0) - (a.x === 0) || b.rank - a.rank ||
+        preferred.indexOf(a.kind) - preferred.indexOf(b.kind))[0]
     }
   }
   walk(ends[0])
   walk(out)
-  for (const node of nodes) if (node.x === null) node.x = COLUMN[node.kind === "scale" || node.kind === "tanh" ? "left" : "right"]
+  for (const node of nodes) if (node.x === null) node.x = COLUMN[node.kind === "scale" ||
+    node.kind === "tanh" ? "left" : "right"]
   return nodes
 }
 
@@ -123,15 +129,19 @@ function blockDiagram(programs, layer, blocks, normName) {
     return edgePoints(from, to, skips ? trackOf(taken, from.rank, to.rank) : 0)
   }))
   const top = -PITCH * (Math.max(...nodes.map((node) => node.rank)) + 1)
-  for (const end of new Set([graph.out, ...graph.ends.filter((end) => end.kind !== "input" && !nodes.some((node) => node.inputs.includes(end)))]))
+  for (const end of new Set([graph.out, ...graph.ends.filter((end) => end.kind !== "input" &&
+    !nodes.some((node) => node.inputs.includes(end)))]))
     wires.push([[end.x, -PITCH * end.rank - BOX[end.kind][1] / 2], [end.x, top]])
-  const left = Math.min(-70, ...wires.flat().map(([x]) => x), ...nodes.map((node) => node.x - BOX[node.kind][0] / 2)) - 6
+  const left = Math.min(-70, ...wires.flat().map(([x]) => x),
+    ...nodes.map((node) => node.x - BOX[node.kind][0] / 2)) - 6
   const right = Math.max(70, ...nodes.map((node) => node.x + BOX[node.kind][0] / 2)) + 6
   svg.setAttribute("viewBox", `${left} ${top - 8} ${right - left} ${24 - top}`)
   const lasts = nodes.filter((node) => node.part === "layer").map((node) => node.rank)
   const height = PITCH * (Math.max(...lasts) + 0.5)
-  svg.append(svgNode("rect", { x: left + 1, y: -height, width: right - left - 2, height: height + 14, rx: 10, class: "lnp-frame" }))
-  for (const points of wires) svg.append(svgNode("path", { d: `M${points.join("L")}`, class: "lnp-wire" }), arrowHead(points))
+  svg.append(svgNode("rect", { x: left + 1, y: -height, width: right - left - 2, height: height + 14, rx: 10,
+    class: "lnp-frame" }))
+  for (const points of wires) svg.append(svgNode("path", { d: `M${points.join("L")}`, class: "lnp-wire" }),
+    arrowHead(points))
   for (const node of nodes) svg.append(nodeShape(node))
   svg.setAttribute("aria-label", diagramText(nodes))
   return svg
@@ -147,12 +157,17 @@ function arrowHead(points) {
 function nodeShape({ kind, text, x, rank, note }) {
   const [width, height] = BOX[kind]
   const y = -PITCH * rank
-  const name = { sub: "lnp-f", norm: "lnp-norm lnp-on", tanh: "lnp-norm lnp-on", input: "lnp-sum", sum: "lnp-sum", scale: "lnp-sum" }[kind]
+  const name = { sub: "lnp-f", norm: "lnp-norm lnp-on", tanh: "lnp-norm lnp-on", input: "lnp-sum", sum: "lnp-sum",
+    scale: "lnp-sum" }[kind]
   const box = { x: x - width / 2, y: y - height / 2, width, height, rx: kind === "sum" ? 13 : 7 }
   const words = [svgNode("text", { x, y: y + (note ? 0 : 5), class: "lnp-flabel" }, text)]
   if (note) words.push(svgNode("text", { x, y: y + 12, class: "lnp-small" }, note))
-  return svgNode("g", {}, svgNode("rect", { ...box, class: "lnp-ground" }), svgNode("rect", { ...box, class: name }), ...words)
+  return svgNode("g", {}, svgNode("rect", { ...box, class: "lnp-ground" }), svgNode("rect", { ...box, class: name }),
+    ...words)
 }
 
-const diagramText = (nodes) =>
-  `Block diagram of one layer, from the input up: ${nodes.filter((node) => node.kind !== "input").map((node) => node.text + (node.note ? ` (${node.note})` : "")).join(", ")}.`
+function diagramText(nodes) {
+  const steps = nodes.filter((node) => node.kind !== "input")
+  const words = steps.map(({ text, note }) => text + (note ? ` (${note})` : ""))
+  return `Block diagram of one layer, from the input up: ${words.join(", ")}.`
+}

@@ -1,7 +1,8 @@
 // The network upright, input at the bottom: a row per layer with its norms, and beside it a bar for its number.
 
 const NETWORK_LAYERS = [
-  "grid", "layerbox", "wire", "branchwire", "sub", "normbar", "dot", "shadow", "shadowedge", "bar", "baropen", "range", "mark", "markopen",
+  "grid", "layerbox", "wire", "branchwire", "sub", "normbar", "dot", "shadow", "shadowedge", "bar", "baropen",
+    "range", "mark", "markopen",
   "theory", "pin0", "pin1", "pin2", "pin3",
 ]
 const MOST_ROW = 1 / 6 // a layer is at most this share of the height, so that a shallow network is a low one
@@ -11,14 +12,14 @@ function networkLayout({ sides, depth, width, height, unit }) {
   const gap = width > 560 ? 36 : 10
   const side = (width - gap * (sides.length - 1)) / sides.length
   const wide = side > 280 * unit
-  const glyph = wide ? 96 : side > 200 ? 60 : 30
-  const number = (wide ? 52 : 30) * unit
+  const glyph = wide ? 96 : side > 200 ? 60 : 27
+  const number = (wide ? 52 : 37) * unit
   const top = 46 * unit
   const base = height - 48 * unit
   const row = Math.min((base - top) * MOST_ROW, (base - top) / depth)
   const columns = Object.fromEntries(sides.map((name, i) => {
     const left = i * (side + gap)
-    const box = left + (wide ? 26 : 17) * unit
+    const box = left + (wide ? 26 : 20) * unit
     return [name, { left, box, bars: box + glyph + (wide ? 14 : 6), end: left + side - number, right: left + side }]
   }))
   const end = 22 * unit
@@ -31,7 +32,7 @@ function networkPicture(sheet, { shown, before, pins, state, width, height, unit
   const sides = sidesOf(shown.state)
   const place = networkLayout({ sides, depth: shown.state.depth, width, height, unit })
   sheet.begin(width, height)
-  for (const side of sides) drawColumn(sheet, place, shown, side)
+  for (const side of sides) drawColumn(sheet, place, shown, side, state.view)
   if (shown.result) drawBars(sheet, place, { shown, before, pins, state, style })
   sheet.end()
   return place
@@ -39,7 +40,7 @@ function networkPicture(sheet, { shown, before, pins, state, width, height, unit
 
 // The layers of one side -----------------------------------------------------------------------------------------
 
-function drawColumn(sheet, place, { state, shapes }, side) {
+function drawColumn(sheet, place, { state, shapes }, side, view) {
   const { columns, glyph, row, base, depth, topOf, unit, wide } = place
   const { left, box } = columns[side]
   const stream = box + glyph * 0.17
@@ -47,14 +48,16 @@ function drawColumn(sheet, place, { state, shapes }, side) {
   sheet.line("wire", [stream, base + 20 * unit], [stream, base])
   sheet.line("wire", [stream, topOf(depth)], [stream, ends])
   sheet.line("wire", [stream - 4, ends + 5], [stream, ends], [stream + 4, ends + 5])
-  const read = state.stack === "encoder-decoder" && side === "encoder" && place.width > 760 * unit ? ": the decoder reads its output" : ""
+  const read = state.stack === "encoder-decoder" && side === "encoder" &&
+    place.width > 760 * unit ? ": the decoder reads its output" : ""
   sheet.text(left, 14 * unit, capitalised(side) + read, "lnp-side")
-  sheet.text(box + glyph * 0.3, base + 17 * unit, "input", "lnp-tick")
+  if (wide || view !== "signal") sheet.text(box + glyph * 0.3, base + 17 * unit, "input", "lnp-tick")
   const step = layerStep(row, unit)
   for (let layer = 1; layer <= depth; layer++) {
     drawLayer(sheet, place, shapes[side].layers[layer - 1], box, stream, layer)
     if (layer % step === 0 || layer === depth || (layer === 1 && step < 6))
-      if (layer === depth || depth - layer >= step) sheet.text(box - 5, topOf(layer) + row / 2 + 4 * unit, String(layer), "lnp-tick", "end")
+      if (layer === depth || depth - layer >= step) sheet.text(box - 5, topOf(layer) + row / 2 + 4 * unit,
+        String(layer), "lnp-tick", "end")
   }
   if (shapes[side].end) sheet.rect("normbar", stream - glyph * 0.13, topOf(depth + 1) + 13, glyph * 0.26, 5, 1.5)
 }
@@ -77,18 +80,23 @@ function drawLayer(sheet, { glyph, row, topOf }, subs, box, stream, layer) {
     const right = box + glyph * 0.93
     const bar = Math.max(2, tall * 0.5)
     if (!subs.skip) // all that flows goes through the sub-layer
-      sheet.line("wire", [stream, top + tall + pad], [stream, low], [right, low], [right, high], [stream, high], [stream, top - pad])
+      sheet.line("wire", [stream, top + tall + pad], [stream, low], [right, low], [right, high], [stream, high],
+        [stream, top - pad])
     else if (tall >= 12) sheet.line("branchwire", [stream, low], [right, low], [right, high], [stream, high])
     else sheet.line("branchwire", [stream, low], [b, low])
     sheet.rect("sub", f, low - bar / 2, b - f - glyph * 0.03, bar, 2)
     if (sub.inside) sheet.rect("dot", (f + b) / 2 - thick / 2, low - bar / 4, thick, bar / 2)
     if (sub.A) sheet.rect("normbar", a, low - bar / 2, thick, bar, 1)
     if (sub.B) sheet.rect("normbar", b + glyph * 0.02, low - bar / 2, thick, bar, 1)
-    if (sub.C) sheet.rect("normbar", stream - glyph * 0.11, top + tall * 0.06, glyph * 0.22, Math.max(1.5, Math.min(thick, tall * 0.25)), 1)
+    if (sub.C) sheet.rect("normbar", stream - glyph * 0.11, top + tall * 0.06, glyph * 0.22,
+      Math.max(1.5, Math.min(thick, tall * 0.25)), 1)
   })
 }
 
-const mergedSubs = (subs) => Object.fromEntries(["A", "B", "C", "inside"].map((slot) => [slot, subs.some((sub) => sub[slot])]))
+function mergedSubs(subs) {
+  const any = (slot) => subs.some((sub) => sub[slot])
+  return { A: any("A"), B: any("B"), C: any("C"), inside: any("inside") }
+}
 
 // Bars -----------------------------------------------------------------------------------------------------------
 
@@ -102,7 +110,8 @@ function drawBars(sheet, place, { shown, before, pins, state, style }) {
   const scale = logScale(reach, 0, end - start, Math.max(2, (end - start) / (46 * place.unit)))
   for (const { bars: left } of Object.values(place.columns)) drawAxis(sheet, place, scale, left)
   const depthOf = (one) => one.state.depth
-  for (const bar of old) if (bar.row <= place.depth || depthOf(before) === place.depth) drawShadow(sheet, place, scale, bar)
+  const fits = (bar) => bar.row <= place.depth || depthOf(before) === place.depth // a final norm stands at its height
+  for (const bar of old.filter(fits)) drawShadow(sheet, place, scale, bar)
   kept.forEach((list, i) => drawPin(sheet, place, scale, list, `pin${i}`, depthOf(pins[i])))
   for (const bar of bars) drawBar(sheet, place, scale, bar, state, style)
   drawOdd(sheet, place, bars)
@@ -134,8 +143,10 @@ function drawShadow(sheet, place, scale, bar) {
 
 function drawPin(sheet, place, scale, bars, name, depth) {
   for (const side of distinct(bars.map((bar) => bar.side))) {
-    const own = bars.filter((bar) => bar.side === side && !bar.lane && bar.kind === "number" && bar.row <= Math.min(depth, place.depth))
-    const points = own.sort((a, b) => a.row - b.row).map((bar) => [strip(place, bar)[0] + scale.at(bar.mean), place.topOf(bar.row) + place.heightOf(bar.row) / 2])
+    const own = bars.filter((bar) => bar.side === side && !bar.lane && bar.kind === "number" &&
+      bar.row <= Math.min(depth, place.depth))
+    const points = own.sort((a, b) => a.row - b.row).map((bar) =>
+      [strip(place, bar)[0] + scale.at(bar.mean), place.topOf(bar.row) + place.heightOf(bar.row) / 2])
     if (points.length > 1) sheet.line(name, ...points)
     else if (points.length) sheet.line(name, [points[0][0], points[0][1] - 8], [points[0][0], points[0][1] + 8])
   }
@@ -157,7 +168,8 @@ function drawBar(sheet, place, scale, bar, state, style) {
   if (height < 12.5 * place.unit) return
   const words = columnText(bar.mean, place.wide ? 3 : 2)
   const lane = bar.lanes > 1 && place.wide && state.view === "gradient" ? `${bar.block} ` : ""
-  sheet.text(place.columns[bar.side].right, middle + 4.2 * place.unit, lane + words, "lnp-number", "end")
+  sheet.text(place.columns[bar.side].right, middle + 4.2 * place.unit, lane + words,
+    place.wide ? "lnp-number" : "lnp-number lnp-narrow", "end")
 }
 
 // What is no number is said once for each run of layers.

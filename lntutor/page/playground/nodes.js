@@ -83,7 +83,8 @@ function polygon(corners, { turn = 0, inner = 1, wide = 1, tall = 1 } = {}) {
   })
 }
 
-const plus = [[-0.3, -1], [0.3, -1], [0.3, -0.3], [1, -0.3], [1, 0.3], [0.3, 0.3], [0.3, 1], [-0.3, 1], [-0.3, 0.3], [-1, 0.3], [-1, -0.3], [-0.3, -0.3]]
+const plus = [[-0.3, -1], [0.3, -1], [0.3, -0.3], [1, -0.3], [1, 0.3], [0.3, 0.3], [0.3, 1], [-0.3, 1], [-0.3, 0.3],
+  [-1, 0.3], [-1, -0.3], [-0.3, -0.3]]
 const MARKERS = { // plotly's names, as points around 0 with radius 1
   circle: polygon(16),
   square: polygon(4, { turn: 45, wide: 1.2, tall: 1.2 }),
@@ -112,7 +113,8 @@ const MARKERS = { // plotly's names, as points around 0 with radius 1
 }
 
 function markerPath(name, x, y, radius) {
-  const points = (MARKERS[name] ?? MARKERS.circle).map(([a, b]) => `${(x + radius * a).toFixed(1)} ${(y + radius * b).toFixed(1)}`)
+  const points = (MARKERS[name] ?? MARKERS.circle).map(([a, b]) =>
+    `${(x + radius * a).toFixed(1)} ${(y + radius * b).toFixed(1)}`)
   return `M${points.join("L")}Z`
 }
 
@@ -126,7 +128,8 @@ function swatch(style) {
 }
 
 function saveFile(content, type, name) {
-  const url = content instanceof Blob ? URL.createObjectURL(content) : URL.createObjectURL(new Blob([content], { type }))
+  const url = content instanceof Blob ? URL.createObjectURL(content)
+    : URL.createObjectURL(new Blob([content], { type }))
   htmlNode("a", { href: url, download: name }).click()
   setTimeout(() => URL.revokeObjectURL(url), 60000)
 }

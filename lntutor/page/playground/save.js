@@ -1,6 +1,7 @@
 // The picture as one SVG or PNG, the numbers as a table or CSV.
 
-const SAVED_STYLES = ["fill", "stroke", "stroke-width", "stroke-dasharray", "stroke-linejoin", "font-size", "font-weight", "font-style", "text-anchor", "opacity", "visibility"]
+const SAVED_STYLES = ["fill", "stroke", "stroke-width", "stroke-dasharray", "stroke-linejoin", "font-size",
+  "font-weight", "font-style", "text-anchor", "opacity", "visibility"]
 
 // A copy of an SVG that looks the same without the style sheet.
 function frozen(svg, x, y, width) {
@@ -21,9 +22,11 @@ function savedPicture({ drawing, picture, title, notes, colours, family }) {
   const lines = brokenLines(title, (340 + wide) / 10.5)
   const top = 20 + 24 * lines.length
   const height = top + Math.max(high, 330) + 24 * notes.length + 24
-  const svg = svgNode("svg", { xmlns: "http://www.w3.org/2000/svg", width: 400 + wide, height, viewBox: `0 0 ${400 + wide} ${height}`, "font-family": family })
+  const svg = svgNode("svg", { xmlns: "http://www.w3.org/2000/svg", width: 400 + wide, height,
+    viewBox: `0 0 ${400 + wide} ${height}`, "font-family": family })
   svg.append(svgNode("rect", { width: "100%", height: "100%", fill: colours.card }))
-  const text = (y, words, more) => svgNode("text", { x: 20, y, fill: colours.ink, ...more }, words.replace("W_1", "W₁").replaceAll("W_2", "W₂"))
+  const text = (y, words, more) => svgNode("text", { x: 20, y, fill: colours.ink, ...more },
+    words.replace("W_1", "W₁").replaceAll("W_2", "W₂"))
   lines.forEach((line, i) => svg.append(text(32 + 24 * i, line, { "font-size": 17, "font-weight": 600 })))
   svg.append(frozen(drawing, 20, top, 340), frozen(picture, 380, top, wide))
   notes.forEach((note, i) => svg.append(text(top + Math.max(high, 330) + 20 + 24 * i, note, { "font-size": 13 })))
@@ -49,7 +52,8 @@ async function asPng({ text, width, height }) {
 }
 
 const csvOf = (rows) =>
-  [GRADIENT_COLUMNS, ...rows.map((row) => GRADIENT_COLUMNS.map((name) => row[name]))].map((cells) => cells.join(",")).join("\n") + "\n"
+  [GRADIENT_COLUMNS, ...rows.map((row) => GRADIENT_COLUMNS.map((name) => row[name]))].map((cells) =>
+    cells.join(",")).join("\n") + "\n"
 
 // The numbers of the picture: one row per bar, one column per network.
 function tableNode(shown, state) {
@@ -63,5 +67,6 @@ function tableNode(shown, state) {
   })
   const line = (tag) => (cells) => htmlNode("tr", {}, ...cells.map((words) => cell(tag, words)))
   const words = state.view === "signal" ? "Size of the stream, ‖x‖²/d" : `Gradient norm of ${state.parameter}`
-  return htmlNode("table", {}, htmlNode("caption", {}, words), htmlNode("thead", {}, line("th")(heads)), htmlNode("tbody", {}, ...rows.map(line("td"))))
+  return htmlNode("table", {}, htmlNode("caption", {}, words), htmlNode("thead", {}, line("th")(heads)),
+    htmlNode("tbody", {}, ...rows.map(line("td"))))
 }

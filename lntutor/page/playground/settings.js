@@ -39,7 +39,7 @@ class Placements {
     this.slotGraphs = slotGraphs
     this.slots = Object.fromEntries(Object.entries(all).map(([key, { slots }]) => [key, slots]))
     this.names = new Map()
-    for (const [key, slots] of Object.entries(this.slots)) if (slots !== null && !this.names.has(slots)) this.names.set(slots, key)
+    for (const [key, slots] of Object.entries(this.slots).reverse()) if (slots !== null) this.names.set(slots, key)
   }
 
   graphOf({ placement, slots }) {
@@ -71,8 +71,9 @@ class Placements {
       } else if (key === "slots") {
         const good = value === null || (typeof value === "string" && /^[ABCD]*$/.test(value))
         if (!good) return `slots must be letters out of A, B, C, D, got ${shown}`
-      } else if (!Object.hasOwn(ALLOWED, key)) return `there is no setting ${key}; there are ${Object.keys(ALLOWED).join(", ")}`
-      else if (!ALLOWED[key].includes(value)) return listed(ALLOWED[key])
+      } else if (!Object.hasOwn(ALLOWED, key)) {
+        return `there is no setting ${key}; there are ${Object.keys(ALLOWED).join(", ")}`
+      } else if (!ALLOWED[key].includes(value)) return listed(ALLOWED[key])
     }
     return ""
   }

@@ -44,15 +44,20 @@ class PlaygroundView {
     this.readout = htmlNode("p", { class: "lnp-readout" })
     this.legend = htmlNode("div", { class: "lnp-legend" })
     this.error = htmlNode("p", { class: "lnp-error", role: "alert", hidden: true })
-    this.table = htmlNode("div", { class: "lnp-table", role: "region", tabindex: 0, "aria-label": "The numbers of the picture", hidden: true })
+    this.table = htmlNode("div", { class: "lnp-table", role: "region", tabindex: 0,
+      "aria-label": "The numbers of the picture", hidden: true })
     const left = htmlNode("section", { class: "lnp-card lnp-layer", "aria-label": "The layer" },
-      this.chips.element, this.slots.element, this.diagram, htmlNode("div", { class: "lnp-words" }, this.rule, this.name))
+      this.chips.element, this.slots.element, this.diagram,
+        htmlNode("div", { class: "lnp-words" }, this.rule, this.name))
     const right = htmlNode("section", { class: "lnp-card lnp-network", "aria-label": "The network" },
       htmlNode("div", { class: "lnp-sliders" }, this.controls.depth.element, this.controls.width.element),
       htmlNode("div", { class: "lnp-bar-of-picture" }, this.controls.view.element, this.busy),
       this.frame, this.readout, this.legend, this.error)
-    const body = htmlNode("div", { class: "lnp-body" }, htmlNode("div", { class: "lnp-head" }, this.finding, this.ago, this.voice), left, right, this.foot, this.copied, this.table)
-    this.element = htmlNode("div", { class: "lnp", "data-lntutor": "playground", "data-lm-suppress-shortcuts": "true" }, body)
+    const body = htmlNode("div", { class: "lnp-body" },
+      htmlNode("div", { class: "lnp-head" }, this.finding, this.ago, this.voice), left, right, this.foot,
+      this.copied, this.table)
+    this.element = htmlNode("div", { class: "lnp", "data-lntutor": "playground",
+      "data-lm-suppress-shortcuts": "true" }, body)
     Object.defineProperty(this.element, "state", { get: () => ({ ...this.state }), set: (state) => this.set(state) })
     Object.defineProperty(this.element, "table", { get: () => this.rows() })
     root.append(this.element)
@@ -83,7 +88,8 @@ class PlaygroundView {
       ["Save picture (SVG)", () => this.save("svg")],
     ])
     this.pinButton = button("Pin", () => this.pin(), "Keep this state in the picture while you change things")
-    const buttons = htmlNode("div", { class: "lnp-buttons" }, this.pinButton, button("Reset", () => this.reset(), "Back to the start"), this.menu.element)
+    const buttons = htmlNode("div", { class: "lnp-buttons" }, this.pinButton,
+      button("Reset", () => this.reset(), "Back to the start"), this.menu.element)
     this.foot = htmlNode("div", { class: "lnp-foot" }, fold, buttons)
     this.copyText = htmlNode("input", { type: "text", readonly: true, "aria-label": "Copied text" })
     this.copied = htmlNode("p", { class: "lnp-copied", hidden: true }, htmlNode("span", {}, "Copied:"), this.copyText)
@@ -217,6 +223,12 @@ class PlaygroundView {
     delete this.element.dataset.stale
   }
 
+  // The bars of the picture as it is now.
+  get bars() {
+    const { shown, state } = this
+    return shown?.result ? barsOf(shown.result, { ...shown.state, ...pictureKeys(state) }) : []
+  }
+
   rows() {
     return this.settled?.result ? tableOf(this.settled) : []
   }
@@ -256,15 +268,18 @@ class PlaygroundView {
     const text = JSON.stringify([state.placement, state.depth, state.stack, layer, norm, this.edition])
     if (this.diagram.text === text) return
     this.diagram.text = text
-    const back = htmlNode("button", { type: "button", onclick: () => this.change({ slots: this.lastSlots }) }, "Back to the slots")
+    const back = htmlNode("button", { type: "button", onclick: () => this.change({ slots: this.lastSlots }) },
+      "Back to the slots")
     if (!graph) return this.diagram.replaceChildren(htmlNode("p", {}, back))
     const side = sidesOf(state)[0]
     const programs = programsOf(graph, state.stack, side, state.depth)
     const svg = blockDiagram(programs, layer, blocksOf(state.stack, side), norm)
     const varies = new Set(programs.layers.map(({ program }) => JSON.stringify(program.steps))).size > 1
     const step = (by) => () => [(this.layer = Math.min(state.depth, Math.max(1, layer + by))), this.invalidate()]
-    const stepper = (words, by, name) => htmlNode("button", { type: "button", "aria-label": name, onclick: step(by) }, words)
-    const chooser = varies ? [stepper("‹", -1, "The layer below"), htmlNode("span", {}, `layer ${layer} of ${state.depth}`), stepper("›", 1, "The layer above")] : []
+    const stepper = (words, by, name) => htmlNode("button",
+      { type: "button", "aria-label": name, onclick: step(by) }, words)
+    const chooser = varies ? [stepper("‹", -1, "The layer below"),
+      htmlNode("span", {}, `layer ${layer} of ${state.depth}`), stepper("›", 1, "The layer above")] : []
     const held = this.diagram.contains(document.activeElement) && document.activeElement.getAttribute("aria-label")
     this.diagram.replaceChildren(svg, htmlNode("p", {}, ...chooser, back))
     if (held) this.diagram.querySelector(`[aria-label="${held}"]`)?.focus()
@@ -301,7 +316,8 @@ class PlaygroundView {
   }
 
   colourPin({ style }, i, theme) {
-    setAll(this.sheet.paths.get(`pin${i}`), { stroke: legible(style.color, theme), "stroke-dasharray": dashArray(style.dash) || false })
+    setAll(this.sheet.paths.get(`pin${i}`), { stroke: legible(style.color, theme),
+      "stroke-dasharray": dashArray(style.dash) || false })
   }
 
   drawWords() {
@@ -309,7 +325,8 @@ class PlaygroundView {
     setAll(this.error, { hidden: !this.problem })
     if (this.problem) writeText(this.error, `${this.problem.replace(/\.$/, "")}. The last good picture stays.`)
     const name = placementName(this.wanted, this.data.placements)
-    const told = shown?.result ? findingText(shown, this.shadow, this.state, this.data.placements) : [`${name}: computing…`, ""]
+    const told = shown?.result ? findingText(shown, this.shadow, this.state, this.data.placements)
+      : [`${name}: computing…`, ""]
     writeText(this.finding, told[0])
     writeText(this.ago, told[1] || HINT)
     const finding = told.join(" ")
@@ -324,8 +341,10 @@ class PlaygroundView {
   caption() {
     const { view, parameter } = this.state
     const seeds = this.shown?.result?.seeds ?? 1
-    const what = view === "signal" ? "size of the stream, ‖x‖²/d" : `size of the gradient, ‖∂L/∂${parameter}‖`
-    const part = seeds < (this.shown?.state.seeds ?? 1) ? `, a draft: ${seeds} of ${this.shown.state.seeds} networks` : ""
+    const gradient = `size of the gradient, ‖∂L/∂${parameter}‖`
+    const what = view === "signal" ? "size of the stream, ‖x‖²/d" : gradient
+    const part = seeds < (this.shown?.state.seeds ?? 1) ? `, a draft: ${seeds} of ${this.shown.state.seeds} networks`
+      : ""
     const mean = part || (seeds > 1 ? `, mean of ${seeds} networks` : "")
     if (view === "depth") return `Last layer, ${what}${mean}; both axes logarithmic`
     return `Bars: ${what}${mean}; logarithmic`
@@ -336,10 +355,12 @@ class PlaygroundView {
     const items = []
     const add = (key, words, ...more) => items.push([key, words, ...more])
     if (shown?.result) add("bar", placementName(shown.state, this.data.placements))
-    const lanes = shown?.result && state.view !== "depth" ? distinct(barsOf(shown.result, { ...shown.state, ...pictureKeys(state) }).filter((bar) => bar.lane).map((bar) => bar.block)) : []
-    if (lanes.length) add("open", state.view === "signal" ? "sum before the last norm" : lanes.map((block) => BLOCK_WORDS[block]).join(", "))
+    const lanes = state.view === "depth" ? [] : distinct(this.bars.filter((bar) => bar.lane).map((bar) => bar.block))
+    if (lanes.length) add("open", state.view === "signal" ? "sum before the last norm"
+      : lanes.map((block) => BLOCK_WORDS[block]).join(", "))
     if (shadow) add("old", `before: ${differenceText(shadow.state, shown.state, this.data.placements)}`)
-    if (state.theory) add("theory", shown?.result?.done && shown.result.theoryNote ? `no theory: ${shown.result.theoryNote}` : "theory")
+    const note = shown?.result?.done && shown.result.theoryNote
+    if (state.theory) add("theory", note ? `no theory: ${note}` : "theory")
     if (shown?.result?.seeds > 1) add("range", `${shown.result.seeds} networks`)
     this.pins.forEach((pin, i) => add(`pin${i}`, `pinned: ${pin.words}`, () => this.unpin(pin)))
     const text = JSON.stringify([items, this.theme])
@@ -349,22 +370,24 @@ class PlaygroundView {
   }
 
   legendItem(key, words, remove) {
-    const style = key.startsWith("pin") ? this.pins[Number(key.slice(3))].style : this.placements.styleOf(this.shown?.state ?? this.state)
+    const style = key.startsWith("pin") ? this.pins[Number(key.slice(3))].style
+      : this.placements.styleOf(this.shown?.state ?? this.state)
     const sample = key === "range" || key.startsWith("pin") ? swatch(style) : htmlNode("i", { class: `lnp-key-${key}` })
     if (remove) sample.style.setProperty("--chip", legible(style.color, this.theme))
     const text = htmlNode("span")
     writeText(text, words)
-    const button = remove ? [htmlNode("button", { type: "button", "aria-label": `Remove ${words}`, onclick: remove }, "×")] : []
+    const button = remove ? [htmlNode("button", { type: "button", "aria-label": `Remove ${words}`, onclick: remove },
+      "×")] : []
     return htmlNode("span", { class: "lnp-item" }, sample, text, ...button)
   }
 
   // The numbers of the row under the pointer; a press also chooses the layer of the block diagram.
   point(event, press = false) {
-    const found = event && this.place && !this.picture.hasAttribute("hidden") && this.shown?.result && this.rowUnder(event)
-    const bars = found ? barsOf(this.shown.result, { ...this.shown.state, ...pictureKeys(this.state) }).filter((bar) => bar.side === found.side && bar.row === found.row) : []
+    const found = event && this.place && !this.picture.hasAttribute("hidden") && this.rowUnder(event)
+    const bars = found ? this.bars.filter((bar) => bar.side === found.side && bar.row === found.row) : []
     this.pointed = bars.length > 0
     writeText(this.readout, this.pointed ? rowText(bars, this.state, this.shown.state.depth) : this.caption())
-    if (press && found && this.state.slots === null && found.row >= 1 && found.row <= this.shown.state.depth) {
+    if (press && this.pointed && this.state.slots === null && found.row >= 1 && found.row <= this.shown.state.depth) {
       this.layer = found.row
       this.invalidate()
     }
@@ -380,7 +403,9 @@ class PlaygroundView {
   pin() {
     if (!this.settled?.result) return
     const { state, text, result } = this.settled
-    const words = [placementName(state, this.data.placements), ...MODEL_KEYS.filter((key) => state[key] !== this.data.defaults[key]).map((key) => settingText(key, state[key]))].join(", ")
+    const changed = MODEL_KEYS.filter((key) => state[key] !== this.data.defaults[key])
+    const settings = changed.map((key) => settingText(key, state[key]))
+    const words = [placementName(state, this.data.placements), ...settings].join(", ")
     const kept = this.pins.filter((pin) => pin.text !== text)
     this.pins = [...kept, { state, text, result, words, style: this.placements.styleOf(state) }].slice(-MOST_PINS)
     this.invalidate()
@@ -404,7 +429,8 @@ class PlaygroundView {
     this.copyText.value = text
     this.copyText.focus()
     this.copyText.select()
-    if (navigator.clipboard) navigator.clipboard.writeText(text).catch(() => {}) // the text stands in the page, selected
+    const stay = () => {} // the text stands in the page, selected
+    if (navigator.clipboard) navigator.clipboard.writeText(text).catch(stay)
     else document.execCommand("copy")
   }
 
@@ -414,7 +440,8 @@ class PlaygroundView {
   }
 
   fillTable() {
-    const text = `${this.shown.text}${this.shown.result.seeds}${this.shown.result.done}${this.state.view}${this.state.parameter}`
+    const { text: model, result } = this.shown
+    const text = [model, result.seeds, result.done, this.state.view, this.state.parameter].join()
     if (this.table.text === text) return
     this.table.text = text
     this.table.replaceChildren(tableNode(this.shown, this.state))
@@ -427,7 +454,8 @@ class PlaygroundView {
     const picture = this.picture.hasAttribute("hidden") ? this.curves : this.picture
     const legend = [...this.legend.children].map((item) => item.innerText.replace("×", "").trim()).join(" · ")
     const notes = [`${this.rule.innerText} (${this.name.innerText})`, `${this.caption()}. ${legend}`]
-    const saved = savedPicture({ drawing, picture, title: `${this.finding.dataset.text} ${this.ago.dataset.text}`, notes, colours, family: look.fontFamily })
+    const saved = savedPicture({ drawing, picture, title: `${this.finding.dataset.text} ${this.ago.dataset.text}`,
+      notes, colours, family: look.fontFamily })
     if (kind === "svg") saveFile(saved.text, "image/svg+xml", "playground.svg")
     else saveFile(await asPng(saved), "image/png", "playground.png")
   }

@@ -60,10 +60,11 @@ function settingText(key, value) {
   if (key === "output_projection") return value ? "with W_O" : "without W_O"
   if (key === "ffn") return `FFN ${value}×`
   if (key === "norm") return value === "rms" ? "RMS norm" : "layer norm"
-  return typeof value === "number" ? `${KEY_WORDS[key]} ${value}` : `${value}${key === "stack" ? "" : ` ${KEY_WORDS[key]}`}`
+  return typeof value === "number" ? `${KEY_WORDS[key]} ${value}`
+    : `${value}${key === "stack" ? "" : ` ${KEY_WORDS[key]}`}`
 }
 
-// One sentence per picture, and one on what was there before ---------------------------------------------------------------------------------------
+// One sentence per picture, and one on what was there before ------------------------------------------------------
 
 function findingText(shown, before, state, placements) {
   const name = placementName(shown.state, placements)
@@ -76,7 +77,8 @@ function findingText(shown, before, state, placements) {
 
 const pictureKeys = ({ view, parameter }) => ({ view, parameter })
 const networksText = ({ result, state }) =>
-  result.seeds < state.seeds ? `draft: ${result.seeds} of ${counted(state.seeds, "network")}` : counted(result.seeds, "network")
+  result.seeds < state.seeds ? `${result.seeds} of ${counted(state.seeds, "network")}`
+    : counted(result.seeds, "network")
 
 // The last side's first block, from bottom to top, and how much its top is of its bottom.
 function profileOf(result, state) {
@@ -112,13 +114,15 @@ function gradientFinding({ side, layers, numbers, ratio, spread }, { parameter }
   const odd = oddText(layers)
   const tail = odd ? `; it is ${odd}` : ""
   if (!layers.length) return `there is no ${parameter} in this model`
-  if (!numbers.length) return `the gradient of ${parameter} in the ${where} is ${odd}${reasonText(layers)} (${networks})`
-  if (ratio === null)
-    return `the gradient of ${parameter} in ${where} layer ${numbers[0].row} is ${numberText(numbers[0].mean)}${tail} (${networks})`
-  const [bottom, top] = numbers.length === layers.length ? ["bottom", "top"] : [numbers[0], numbers.at(-1)].map((bar) => `layer ${bar.row}`)
-  if (spread < 1.25)
-    return `the gradient of ${parameter} is nearly equal in ${odd ? layersText(numbers) : `all ${layers.length} ${where} layers`} ` +
-      `(largest ${timesText(spread)} the smallest, ${networks})${tail}`
+  const it = `the gradient of ${parameter}`
+  if (!numbers.length) return `${it} in the ${where} is ${odd}${reasonText(layers)} (${networks})`
+  const [first, last] = [numbers[0], numbers.at(-1)]
+  if (ratio === null) return `${it} in ${where} layer ${first.row} is ${numberText(first.mean)}${tail} (${networks})`
+  if (spread < 1.25) {
+    const all = odd ? layersText(numbers) : `all ${layers.length} ${where} layers`
+    return `${it} is nearly equal in ${all} (largest ${timesText(spread)} the smallest, ${networks})${tail}`
+  }
+  const [bottom, top] = odd ? [`layer ${first.row}`, `layer ${last.row}`] : ["bottom", "top"]
   return ratioText(ratio, bottom, top, where, parameter, odd) + `${tail} (${networks})`
 }
 
@@ -148,8 +152,10 @@ function signalFinding({ side, layers, numbers, ratio }, state, networks) {
 function beforeText(now, old, before, shown, placements) {
   if (!old?.numbers.length) return ""
   const who = differenceText(before.state, shown.state, placements)
-  if (old.ratio === null || now.ratio === null) return `Before (${who}): ${numberText(old.numbers.at(-1).mean)} in layer ${old.numbers.at(-1).row}.`
-  const turn = old.ratio >= 1 ? `the top was ${timesText(old.ratio)} the bottom` : `the bottom was ${timesText(1 / old.ratio)} the top`
+  const top = old.numbers.at(-1)
+  if (old.ratio === null || now.ratio === null) return `Before (${who}): ${numberText(top.mean)} in layer ${top.row}.`
+  const turn = old.ratio >= 1 ? `the top was ${timesText(old.ratio)} the bottom`
+    : `the bottom was ${timesText(1 / old.ratio)} the top`
   return `Before (${who}): ${old.spread < 1.25 ? "nearly equal in all layers" : turn}.`
 }
 
@@ -159,10 +165,11 @@ function depthFinding({ state: { stack }, result }, state) {
   if (!curves.length) return "models of other depths are being measured"
   const [{ block, points, slope, predicted }] = curves
   const which = curves.length > 1 ? `${side} layer's ${BLOCK_WORDS[block]}` : `${side} layer's`
-  if (slope === null) return `the last ${which} gradient of ${state.parameter} cannot be compared: ${oddDepths(points)}.`
+  const it = `the last ${which} gradient of ${state.parameter}`
+  if (slope === null) return `${it} cannot be compared: ${oddDepths(points)}.`
   const told = Math.abs(slope) < 0.1 ? "hardly changes with depth" : slope < 0 ? "falls with depth" : "grows with depth"
   const theory = state.theory && predicted !== null ? `, theory ${fixedText(predicted)}` : ""
-  return `the last ${which} gradient of ${state.parameter} ${told}: slope ${fixedText(slope)} in log–log${theory}.`
+  return `${it} ${told}: slope ${fixedText(slope)} in log–log${theory}.`
 }
 
 const oddDepths = (points) =>
@@ -173,10 +180,12 @@ function rowText(bars, state, total) {
   const [{ side, row }] = bars
   const place = row === 0 ? `${side} input` : row > total ? `${side} output` : `${side} layer ${row}`
   const parts = bars.map((bar) => {
-    const lane = bar.lanes > 1 || state.view === "signal" ? `${BLOCK_WORDS[bar.block] ?? { out: "after it", sum: "sum before the last norm" }[bar.block] ?? ""} ` : ""
+    const lane = bar.lanes > 1 || state.view === "signal"
+      ? `${BLOCK_WORDS[bar.block] ?? { out: "after it", sum: "sum before the last norm" }[bar.block] ?? ""} ` : ""
     if (bar.kind !== "number") return lane + KIND_WORDS[bar.kind]
     const range = bar.values.length > 1 ? ` (${numberText(bar.low)} to ${numberText(bar.high)})` : ""
-    return `${lane}${numberText(bar.mean)}${range}` + (state.theory && bar.theory ? `, theory ${numberText(bar.theory)}` : "")
+    return `${lane}${numberText(bar.mean)}${range}` + (state.theory &&
+      bar.theory ? `, theory ${numberText(bar.theory)}` : "")
   })
   return `${place}: ${parts.join("; ")}`
 }
