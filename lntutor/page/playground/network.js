@@ -68,9 +68,8 @@ function drawLayer(sheet, { glyph, row, topOf }, subs, box, stream, layer) {
   const pad = row > 12 ? 2 : row > 5 ? 1 : 0.5
   const [y, height] = [topOf(layer) + pad, row - 2 * pad]
   sheet.rect("layerbox", box, y, glyph, height, row > 12 ? 6 : 2)
-  const each = height / subs.length
   if (subs.skip) sheet.line("wire", [stream, topOf(layer) + row], [stream, topOf(layer)])
-  const parts = each >= 6 ? subs : [mergedSubs(subs)]
+  const parts = row >= 22 ? subs : [mergedSubs(subs)]
   const tall = height / parts.length
   parts.forEach((sub, i) => {
     const top = y + height - (i + 1) * tall
@@ -107,7 +106,7 @@ function drawBars(sheet, place, { shown, before, pins, state, style }) {
   const kept = pins.map((pin) => read(pin).filter((bar) => place.columns[bar.side]))
   const reach = reachOf(bars, [...old, ...kept.flat()], state.theory)
   const { bars: start, end } = Object.values(place.columns)[0]
-  const scale = logScale(reach, 0, end - start, Math.max(2, (end - start) / (46 * place.unit)))
+  const scale = logScale(reach, 0, end - start, Math.max(3, (end - start) / (46 * place.unit)))
   for (const { bars: left } of Object.values(place.columns)) drawAxis(sheet, place, scale, left)
   const depthOf = (one) => one.state.depth
   const fits = (bar) => bar.row <= place.depth || depthOf(before) === place.depth // a final norm stands at its height
