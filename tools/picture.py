@@ -163,7 +163,7 @@ def webp(page: Page, clip: dict) -> bytes:
 
 
 def animate(page: Page) -> bytes:
-    """Depth from 2 to 24, another placement, and the width there and back: a frame a step."""
+    """Depth from 2 to 24, another placement, and the width there and back: one frame per step."""
     explorer = page.locator(".widget-vbox").first.bounding_box()
     plot = page.locator(PLOT).last.bounding_box()
     top, bottom = int(explorer["y"]), int(plot["y"] + plot["height"])

@@ -75,7 +75,7 @@ class Relu(Function):
 
 
 class ReluSlope(Function):
-    """Its derivative, g where y > 0; None by y, for which torch's own would make a tensor of zeros."""
+    """Its derivative: g where y > 0. The gradient at y is None; torch's own operation would allocate zeros there."""
 
     @staticmethod
     def forward(ctx, g, y):
@@ -159,9 +159,10 @@ class Attention(Function):
 
 
 class AttentionSlope(Function):
-    """Its derivatives S k, Sᵀq and Aᵀg, where S = c A ∘ M is that by the scores and M = g vᵀ less its mean under A.
+    """Its derivatives S k, Sᵀq and Aᵀg, where S = c A ∘ M is the derivative by the scores.
 
-    The gradient at A may differ by a constant per row, as the softmax that it passes next ignores one.
+    M is g vᵀ minus its mean under A. The gradient at A may differ by a constant per row, which the softmax that it
+    passes next ignores.
     """
 
     @staticmethod

@@ -196,7 +196,7 @@ def _unchanged(thing: Any) -> Any:
 
 
 def _caught(results: Iterator) -> Results:
-    """The same results; an error of the processes themselves becomes a last Failure without a number."""
+    """The same results; if the worker processes themselves fail, the last one is a Failure without a number."""
     try:
         while (result := next(results, None)) is not None:
             yield result

@@ -377,7 +377,7 @@ class Explorer(w.VBox):
         self.add_class("lntutor-explorer")
 
     def only(self, *names: str) -> Explorer:
-        """Show these controls and hide the others: three teach more than twenty. The state keeps them all."""
+        """Show only these controls, as a few are easier to explore than twenty; `state()` still has all of them."""
         unknown = [name for name in names if not isinstance(name, str) or name not in self.controls]
         if unknown or not names:
             message = f"has no control {short_repr(unknown[0])}" if unknown else "needs a name of a control"

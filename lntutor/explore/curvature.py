@@ -38,7 +38,7 @@ class Picture(NamedTuple):
 
 
 class CurvatureExplorer(LongRunningExplorer):
-    """How sharply does the loss bend at initialisation? The spectrum of its Hessian, LN position by LN position.
+    """How sharply does the loss bend at initialisation? The spectrum of its Hessian, one per LN position.
 
     Run starts the Lanczos iterations that the controls ask for, More steps continues those on screen, Talk size shows
     spectra that come with the course. The bandwidth only redraws. In a cell: `run()`, `more()`, `wait()`, `stop()`,
@@ -185,7 +185,7 @@ class CurvatureExplorer(LongRunningExplorer):
         return self._stored[corpus]
 
     def _names(self, spectra: list[MeasuredSpectrum], seeds: bool = True) -> list[str]:
-        """Names that stay the same while the queue is worked through."""
+        """The spectra's names, which do not change while the queue gets shorter."""
         known = [one.setting for one in spectra]
         stored = any(setting.rule is None for setting in known)
         return names(known, seeds, [] if stored else [job.setting for job in self._queue])

@@ -187,7 +187,7 @@ def basis_bytes(iteration, products: int | None = None) -> int:
 
 
 def check_room(needed: float) -> None:
-    """Refuse a measurement that needs more memory than all may take together."""
+    """A ValueError if a measurement needs more memory than all measurements together may take."""
     if needed > HELD:
         ways = "ask for fewer products or probes, or a smaller model"
         raise ValueError(f"It would hold {needed / 1e9:.1f} GB, more than {HELD / 1e9:g} GB: {ways}.")

@@ -64,7 +64,7 @@ class GradientExplorer(ModelExplorer):
         )
 
     def note(self, state, inputs) -> str:
-        """What the config breaks of the theorem's setting, where theory is drawn."""
+        """Where the config departs from the theorem's setting, if theory is drawn."""
         return assumptions_note(state, inputs, "The theory drawn is for this one.") if state["theory"] else ""
 
     def draw(self, state, tables, pinned):

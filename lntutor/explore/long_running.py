@@ -80,7 +80,7 @@ class LongRunningExplorer(Explorer):
         raise NotImplementedError
 
     def summary(self) -> str:
-        """How the results ended, in HTML; nothing where there are none."""
+        """How each result ended, in HTML; empty if there are no results."""
         raise NotImplementedError
 
     def count_text(self, jobs: int) -> str:
@@ -103,7 +103,7 @@ class LongRunningExplorer(Explorer):
         return self._busy
 
     def run(self) -> None:
-        """Start what the controls ask for, in its own thread; what is on screen is not made again."""
+        """Start what the controls ask for, in a thread of its own; results on screen are not computed again."""
         self.begin(self.wanted)
 
     def begin(self, jobs: Callable[[dict[str, Any]], list]) -> None:

@@ -34,7 +34,7 @@ class ModelExplorer(Explorer):
         raise NotImplementedError
 
     def make_controls(self):
-        """First those that stand above the fold, then what is shown, then the rest of the model."""
+        """The controls in order: those above the fold, those of the display, the rest of the model."""
         model = c.model_controls()
         first = {name: model.pop(name) for name in self.FIRST if name in model}
         return {**first, **self.display_controls(), "lecture": c.lecture_checkbox(), **model}
@@ -77,7 +77,7 @@ class ModelExplorer(Explorer):
 
 
 def assumptions_note(state: dict[str, Any], inputs: Inputs, drawn: str) -> str:
-    """Where the setting leaves Theorem 1's, in one line, and what that means for what is `drawn`."""
+    """One line: where the setting departs from Theorem 1's, and what that means for what is `drawn`."""
     others = [PLACEMENTS[key].label for key in state["placements"] if key not in THEOREM_1]
     broken = [*others, *broken_assumptions(model_config(state, "post"), inputs, brief=True)]
     return f"Outside Theorem 1's setting: {', '.join(broken)}. {drawn}" if broken else ""

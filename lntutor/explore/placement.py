@@ -43,7 +43,7 @@ class PlacementExplorer(Explorer):
         }  # fmt: skip
 
     def measure(self, state, quick):
-        """Nothing: a rule is read when it is drawn, so a reassigned rule is never an old one."""
+        """Nothing: drawing reads the rule anew each time, so a reassigned rule is seen at once."""
         if state["layer"] > state["depth"]:
             raise ValueError(f"Layer must be at most Depth, {state['depth']}, got {state['layer']}.")
 

@@ -83,7 +83,7 @@ class TrainingExplorer(LongRunningExplorer):
         return dict(zip(self._names(runs), runs, strict=True))
 
     def _names(self, runs: list, seeds: bool = True) -> list[str]:
-        """Names that stay the same while the queue is worked through."""
+        """The runs' names, which do not change while the queue gets shorter."""
         return names([setting_of(run) for run in runs], seeds, self._queue)
 
     def wanted(self, state: dict[str, Any]) -> list[RunSetting]:

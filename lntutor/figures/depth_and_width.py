@@ -167,7 +167,7 @@ def measured_ticks(places: Iterable[float]) -> dict:
 
 
 def _finding(rows: pd.DataFrame, slopes: Slopes, along: str) -> str:
-    """The slope of every placement's first block, or its values where there is one place alone."""
+    """The slope of each placement's first block; if there is only one depth or width, the values themselves."""
     first = {}
     for (key, _), (fitted, _) in slopes.items():
         if fitted is not None:

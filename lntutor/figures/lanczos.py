@@ -1,4 +1,4 @@
-"""Curvature, taught: steps on a bowl and a saddle, what Lanczos finds, in which block, and during training."""
+"""Figures that explain curvature: descent on a bowl and a saddle, Lanczos, blocks, and curvature during training."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def ritz_values(
 
 
 def _ritz_summary(run: str, values: pd.Series, true: list[float], compared: bool) -> str:
-    """The ends; where runs are compared and the truth is known, how many values there are at its largest."""
+    """The smallest and largest value; or, to compare runs, how many values lie at the largest true eigenvalue."""
     if not compared or not true:
         return f"from {number(values.min())} to {number(values.max())}" + (f" ({run})" if run else "")
     near = (values - max(true)).abs() < 1e-3 * (max(true) - min(true))
@@ -187,7 +187,7 @@ def curvature_over_training(
 
 
 def _draw_curvature(fig: Canvas, i: int, part: pd.DataFrame, value: str, threshold: float) -> tuple[np.ndarray, float]:
-    """One run and its limit; at which looks it is above, and its last curvature as a share of the limit."""
+    """Draw one run and its limit. Returns (at which looks it is above the limit, last curvature / last limit)."""
     run, (row, column) = part["run"].iloc[0], divmod(i, fig.columns)
     means = over_seeds(part["step"].to_numpy(float), part[value].to_numpy(float))
     limit = (threshold / part.groupby("step")["rate"].first()).loc[means.at].to_numpy(float)
@@ -200,7 +200,7 @@ def _draw_curvature(fig: Canvas, i: int, part: pd.DataFrame, value: str, thresho
 
 
 def _powers(values: Iterable[float]) -> dict:
-    """A log axis; from 10⁴ on only whole powers have a tick, because that is how they are written."""
+    """A log axis; from 10⁴ on, only whole powers of ten have a tick."""
     axis = log_axis(values, room=6)
     kept = [i for i, v in enumerate(axis["tickvals"]) if v < 1e4 or np.isclose(np.log10(v) % 1, 0)]
     return axis | {name: [axis[name][i] for i in kept] for name in ("tickvals", "ticktext")}

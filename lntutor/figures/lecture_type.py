@@ -1,4 +1,4 @@
-"""Whether type is for the back row: one switch for all figures, explorers and questions."""
+"""Whether type is large, for lectures: one switch for all figures, explorers and questions."""
 
 from __future__ import annotations
 

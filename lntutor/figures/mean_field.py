@@ -87,7 +87,7 @@ def _draw_bound(fig: Canvas, table: pd.DataFrame, along: str) -> str:
 
 
 def _theorem_title(rows: pd.DataFrame, expected: pd.DataFrame, along: str) -> str:
-    """The slope of every placement with the recursion's, or its value where there is one place alone."""
+    """Each placement's slope beside the recursion's; if there is only one depth or width, the values themselves."""
     first, last, drawn = int(rows[along].min()), int(rows[along].max()), curves_by_placement(rows, along)
     if first == last:
         values = [(placement_label(key), float(means.mean[0])) for key, means in drawn]

@@ -140,7 +140,7 @@ def darker(colour: str, share: float = 0.5) -> str:
 
 
 def for_text(colour: str) -> str:
-    """A series' colour for type: darkened until every one of them stands out from white by 4.5:1."""
+    """A series' colour, darkened for text: each has a contrast to white of at least 4.5:1."""
     return darker(colour, 0.75)
 
 
@@ -148,7 +148,7 @@ def for_text(colour: str) -> str:
 
 
 def safe(text: object) -> str:
-    """Text as it stands: markup, entities and TeX in it are shown, not interpreted."""
+    """The text, escaped: markup, entities and TeX in it are shown, not interpreted."""
     return escape(str(text), quote=False).replace("$", "&#36;")
 
 

@@ -18,7 +18,7 @@ NO_ROWS = pd.DataFrame(columns=["placement", "side", "layer", "block", "seed", "
 
 
 def has(table: Table, *columns: str) -> TypeGuard[pd.DataFrame]:
-    """Whether a table has rows and these columns; None is a table without rows, anything else a ValueError."""
+    """Whether a table has rows and these columns. None counts as an empty table; other types are a ValueError."""
     if table is not None and not isinstance(table, pd.DataFrame):
         raise ValueError(f"a figure draws a pandas table (or None for no rows), got {short_repr(table)}")
     return table is not None and len(table) > 0 and set(columns) <= set(table.columns)

@@ -97,11 +97,11 @@ def _best_cases(means: dict[str, list[tuple[str, float]]], what: str, lower: boo
             mean, case = (min if lower else max)(known)
             best.append((f"{placement_label(key)} ({safe(case)})", mean))
     short = what.partition(" (")[0]
-    return f"{'Lowest' if lower else 'Highest'} {safe(_small(short))}: {listed(best, number)}", "; ".join(every)
+    return f"{'Lowest' if lower else 'Highest'} {safe(_lower_first(short))}: {listed(best, number)}", "; ".join(every)
 
 
-def _small(name: str) -> str:
-    """Without a capital at the start, unless it is an acronym such as BLEU."""
+def _lower_first(name: str) -> str:
+    """The text with a small first letter, unless it begins with an acronym such as BLEU."""
     return name if name[:2].isupper() else name[:1].lower() + name[1:]
 
 
@@ -126,7 +126,7 @@ def schedules(table: Table, *, what: str = "Learning rate", note: str = "", lect
     fig.update_yaxes(title=safe(what), range=[0, 1.08 * float(table["value"].max())])
     title = f"{safe(what)} at step {last}: {'; '.join(f'{number(value)} ({run})' for run, value in ends)}"
     starts = "; ".join(f"{run} {number(float(part['value'].iloc[0]))}" for run, part in parts)
-    kind = f"Line plot of {_small(what)} against the step"
+    kind = f"Line plot of {_lower_first(what)} against the step"
     return finish(fig, title, kind, f"At the first step: {starts}", note=note, height=300)
 
 

@@ -306,7 +306,7 @@ def _row(claim: Claim, entry: dict, guess: dict) -> tuple[str, ...]:
 
 
 def _notebook(notebook: str | int | None) -> str | None:
-    """ "01" of "01_attention", "01" or 1."""
+    """The two digits of a notebook that is given as "01_attention", "01" or 1; None for all notebooks."""
     if notebook is None:
         return None
     number = f"{notebook:02d}" if isinstance(notebook, int) else str(notebook)[:2]

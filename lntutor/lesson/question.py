@@ -101,7 +101,7 @@ class Question(w.VBox):
         return live.with_twin(super()._repr_mimebundle_(**options), self.static())
 
     def _show_status(self, text: str) -> None:
-        """Show a line under the buttons, with the trouble with the notes' file, if any."""
+        """Show this text under the buttons, followed by any problem with the notes' file."""
         self._trouble = escape(NOTES.warning()) or self._trouble
         line = " ".join(part for part in (text, self._trouble) if part)
         self.status.value = f'<span role="status">{line}</span>' if line else ""

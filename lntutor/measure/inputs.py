@@ -55,7 +55,7 @@ def word_numbers(cfg: ModelConfig, inputs: Inputs, seeds: Iterable[int]) -> dict
 
 
 def feed(cfg: ModelConfig, inputs: Inputs, seeds: tuple[int, ...], dtype: torch.dtype) -> Feed:
-    """The inputs and the loss for these seeds; fewer tokens or a smaller width are a part of more."""
+    """The inputs and the loss for these seeds; fewer tokens or a smaller width take a part of the same numbers."""
     ids = word_numbers(cfg, inputs, seeds)
     text = inputs.kind != "gaussian"
     sequences = tuple(_sequence(cfg, inputs, side, ids[side], seeds, dtype, text) for side in cfg.sides)

@@ -22,7 +22,7 @@ from lntutor.model.rule import EPS, Reading
 
 
 class Watch:
-    """Is called with the tensors, or the nodes of a tape, of a forward pass. This one ignores them."""
+    """Receives the tensors (or a tape's nodes) of a forward pass; this base class ignores them."""
 
     def matmul(self, name: tuple, x: Any, y: Any) -> None:
         """y = x W for the matrix of this name."""

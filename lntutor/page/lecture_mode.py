@@ -40,9 +40,9 @@ FOLLOWERS: weakref.WeakSet[Any] = weakref.WeakSet()  # what is on the page; each
 
 
 def lecture(on: bool = True) -> None:
-    """Type for the back row, in every explorer and question on this page and in every figure from now on.
+    """Large type for a lecture hall: in every explorer and question on this page, and in every figure from now on.
 
-    `False` goes back to type for reading. A figure that is drawn already stays as it is: run its cell again.
+    `False` goes back to normal type. A figure that is already drawn stays unchanged: run its cell again.
     """
     switch(check_flag("on", on))
     for follower in list(FOLLOWERS):
@@ -50,11 +50,11 @@ def lecture(on: bool = True) -> None:
 
 
 def follow(widget: Any, on: bool | None = None) -> None:
-    """Let a widget follow the switch, and mark it as the switch stands now, or as `on` says."""
+    """Let a widget follow the switch from now on; it starts with the switch's value, or with `on`."""
     FOLLOWERS.add(widget)
     mark(widget, lecturing(on))
 
 
 def mark(widget: Any, on: bool) -> None:
-    """The class that CSS makes large type of."""
+    """Set or remove the class by which CSS makes the type large."""
     (widget.add_class if on else widget.remove_class)("lntutor-lecture")

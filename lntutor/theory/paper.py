@@ -57,7 +57,7 @@ def theorem_probability(epsilon: float, delta: float) -> float:
 
 
 def broken_assumptions(cfg: ModelConfig, inputs: Inputs = Inputs(), *, brief: bool = False) -> tuple[str, ...]:
-    """Where `cfg` leaves the theorem's setting (section 3.3): one sentence each, or a few words if `brief`."""
+    """Where `cfg` departs from the theorem's setting (section 3.3): one sentence each, or a few words if `brief`."""
     check_type("cfg", cfg, ModelConfig)
     check_type("inputs", inputs, Inputs)
     check_flag("brief", brief)

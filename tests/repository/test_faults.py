@@ -401,7 +401,7 @@ class Long(NamedTuple):
 
 
 def calls_of(name: str, cells: str, jobs: int) -> tuple[str, str]:
-    """A sweep that goes on: its values and, on disk, one call a cell."""
+    """A sweep that goes on: its values and, on disk, one call per cell."""
     values = f"ln.sweep({name}, {{'x': {cells}}}, jobs={jobs}, progress=False)['value'].tolist()"
     return f"{values}, len([*here.glob('{name} called *')])", f"({cells}, {len(json.loads(cells))})"
 

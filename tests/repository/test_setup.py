@@ -218,7 +218,7 @@ def test_every_step_runs_and_every_failure_counts(monkeypatch, failing):
 
 def test_where_there_are_several_processes_a_file_keeps_to_one(request):
     """Oracle: the group that pytest-xdist puts behind a test's name. With a pytest whose names it cannot change, every
-    server and every notebook would be started once a process, and nothing said.
+    server and every notebook would be started once per process, and nothing said.
     """
     if "PYTEST_XDIST_WORKER" not in os.environ:
         pytest.skip("there is one process")

@@ -180,7 +180,7 @@ def test_masks_are_those_of_bert(captions):
     chosen = masked = kept = words = 0
     for number, batch in enumerate(captions.batches("train", 64, seed=0, task="masked_words")):
         picked = batch.labels != PAD
-        assert picked.any(axis=1).all(), number  # at least one a sentence
+        assert picked.any(axis=1).all(), number  # at least one per sentence
         assert (batch.labels[picked] >= len(SPECIALS)).all()
         assert batch.target is None
         assert batch.vocab == (len(captions.target), len(captions.target))

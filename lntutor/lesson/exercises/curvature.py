@@ -74,7 +74,7 @@ def _symmetric(random, n: int) -> torch.Tensor:
 
 @maker
 def _under_way(random, n: int, k: int, spoiled: bool = False):
-    """A matrix and k orthonormal rows: those of Lanczos, or any, as where rounding has left shares of all of them."""
+    """A matrix A and k orthonormal rows: Lanczos vectors, or any if `spoiled`, so that A q_k has a share along each."""
     A, rows = _symmetric(random, n), torch.tensor(np.linalg.qr(random.standard_normal((n, n)))[0])[:k]
     if not spoiled:
         rows = rows[:1]

@@ -192,8 +192,8 @@ def _rms_norm(x, gamma, eps):
     return torch_rms_norm(x, x.shape[-1:], gamma, eps)
 
 
-def _over(size, affine=True):
-    """x divided by a size of it, times γ."""
+def _divided_by(size, affine=True):
+    """A norm: x divided by size(x, eps), and multiplied by γ if `affine`."""
     return lambda x, gamma, eps: x / size(x, eps) * (gamma if affine else 1)
 
 
@@ -222,30 +222,30 @@ RMS_NORM = Exercise(
         Mistake("σ in place of the root mean square",
             "The mean stays in x, and you divide by a size from which it was taken out. The root mean square is of x "
             "itself.",
-            (_over(lambda x, eps: (x.var(-1, correction=0, keepdim=True) + eps).sqrt()),
-             _over(lambda x, eps: (x.var(-1, keepdim=True) + eps).sqrt()))),
+            (_divided_by(lambda x, eps: (x.var(-1, correction=0, keepdim=True) + eps).sqrt()),
+             _divided_by(lambda x, eps: (x.var(-1, keepdim=True) + eps).sqrt()))),
         Mistake("sum in place of mean",
             "You divide by the length ‖x‖, so the result has length 1. For coordinates of size 1, the squares are "
             "averaged over the d features.",
-            (_over(lambda x, eps: (x.square().sum(-1, keepdim=True) + eps).sqrt()),
-             _over(lambda x, eps: x.norm(dim=-1, keepdim=True) + eps),
-             _over(lambda x, eps: x.norm(dim=-1, keepdim=True)))),
+            (_divided_by(lambda x, eps: (x.square().sum(-1, keepdim=True) + eps).sqrt()),
+             _divided_by(lambda x, eps: x.norm(dim=-1, keepdim=True) + eps),
+             _divided_by(lambda x, eps: x.norm(dim=-1, keepdim=True)))),
         Mistake("no root",
             "You divide by the mean square. Its root is what has the size of a coordinate.",
-            (_over(lambda x, eps: _mean_square(x) + eps),)),
+            (_divided_by(lambda x, eps: _mean_square(x) + eps),)),
         Mistake("ε outside the root",
             "For large x it hardly shows. As in LN, ε is added to the mean square, before the root is taken.",
-            (_over(lambda x, eps: _mean_square(x).sqrt() + eps),)),
+            (_divided_by(lambda x, eps: _mean_square(x).sqrt() + eps),)),
         Mistake("no ε",
             "A token of zeros has size 0, and you divide by it. Where does ε go, so that the divisor is never 0?",
-            (_over(lambda x, eps: _mean_square(x).sqrt()),)),
+            (_divided_by(lambda x, eps: _mean_square(x).sqrt()),)),
         Mistake("one size for all tokens",
             "All tokens share one size. Each token has its own, over its own features.",
-            (_over(lambda x, eps: (_mean_square(x, (0, 1)) + eps).sqrt()),
-             _over(lambda x, eps: (_mean_square(x, 0) + eps).sqrt()))),
+            (_divided_by(lambda x, eps: (_mean_square(x, (0, 1)) + eps).sqrt()),
+             _divided_by(lambda x, eps: (_mean_square(x, 0) + eps).sqrt()))),
         Mistake("γ left out",
             "The size is 1, as it should be. The gain γ comes after that, one for every feature.",
-            (_over(lambda x, eps: (_mean_square(x) + eps).sqrt(), affine=False),)),
+            (_divided_by(lambda x, eps: (_mean_square(x) + eps).sqrt(), affine=False),)),
     ),
 )  # fmt: skip
 

@@ -52,7 +52,7 @@ def _changed(f):
 
 
 def _decaying(per_layer: float):
-    """Post-LN with a factor for every layer that the gradient has passed (in squares), and Pre-LN as it is."""
+    """Post-LN's squares times `per_layer` for each layer that the gradient has passed; Pre-LN unchanged."""
 
     def decay(values, placement, depth, width):
         passed = depth - np.arange(1, depth + 1)
@@ -62,7 +62,7 @@ def _decaying(per_layer: float):
 
 
 def _stepped(ffn: float, attention: float, kept: float = 0.5):
-    """The way back step by step, with these gains of the branches (½ and 1 are right) and what ReLU keeps upwards."""
+    """The gradient layer by layer, with these gains of the branches (½ and 1 are right) and ReLU's share `kept`."""
 
     def walk(placement, depth, width):
         g, squares = (1.0 if placement == "post" else 1 / (1 + 1.5 * depth)), []

@@ -33,7 +33,7 @@ design = template(DESIGN, rule="", finish="final_norm")
 WRONG = {
     "stream_after": {
         "numbers not squared": [stream("q * a + b")],
-        "one sub-layer a layer": [stream(times="layers"), stream("q * a**2 + b**2", times="int(layers)")],
+        "one sub-layer per layer": [stream(times="layers"), stream("q * a**2 + b**2", times="int(layers)")],
         "lengths added": [stream("(a * q**0.5 + b) ** 2"), stream("a * a * q + 2 * a * b * q**0.5 + b * b")],
         "the branch follows the stream": [stream("a**2 * q + b**2 * q")],
         "the skip left alone": [
