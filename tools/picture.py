@@ -21,6 +21,7 @@ sys.path.insert(0, str(ROOT))
 
 from playwright.sync_api import Browser, Page  # noqa: E402
 
+from lntutor.page.playground.page import page as playground  # noqa: E402
 from lntutor.publish.browser import find_browser  # noqa: E402
 from lntutor.publish.gallery import PICTURES, TILES  # noqa: E402
 from lntutor.text.files import put  # noqa: E402
@@ -36,7 +37,7 @@ from tests.browser.jupyter import (  # noqa: E402
 )
 
 README = PICTURES / "gradient_explorer.png"
-ANIMATION = PICTURES / "gradient_explorer.webp"
+ANIMATION = PICTURES / "playground.webp"
 WIDTH = 960  # of a thumbnail; the gallery shows half of that
 WINDOW, SEEN = 1280, 800  # of the page that a thumbnail shows whole: type for the back row wants that much room
 QUALITY = 0.82
@@ -76,9 +77,11 @@ def main() -> None:
     with chromium(find_browser()) as browser:
         if "readme" in asked:
             take_readme(browser)
-        if set(asked) - {"readme"}:
+        if "animation" in asked:
+            take_animation(browser)
+        if others := [name for name in asked if name not in ("readme", "animation")]:
             os.environ.update({"LNTUTOR_REVEAL": "1", "LNTUTOR_LECTURE": "1"})
-            take_others(browser, [name for name in asked if name != "readme"])
+            take_others(browser, others)
 
 
 def take_readme(browser: Browser) -> None:
@@ -100,7 +103,7 @@ def take_readme(browser: Browser) -> None:
 
 
 def take_others(browser: Browser, names: list[str]) -> None:
-    """Thumbnails and the animation, from Voilà."""
+    """Thumbnails, from Voilà."""
     with tempfile.TemporaryDirectory() as folder:
         home, scratch = Path(folder, "home"), Path(folder, "scratch")
         home.mkdir()
@@ -110,9 +113,7 @@ def take_others(browser: Browser, names: list[str]) -> None:
                 cells = cells_of(name)
                 write_notebook(scratch / f"{name}.ipynb", *cells)
                 with opened(browser, server, name) as page:
-                    path = ANIMATION if name == "animation" else PICTURES / f"{name}.webp"
-                    put(path, animate(page) if name == "animation" else thumbnail(page, name))
-                    print(f"{path.name}: {path.stat().st_size / 1000:.0f} KB", flush=True)
+                    save(PICTURES / f"{name}.webp", thumbnail(page, name))
 
 
 def cells_of(name: str) -> list[str]:
@@ -122,8 +123,7 @@ def cells_of(name: str) -> list[str]:
         sources = [cell.source for cell in notebook.cells if cell.cell_type == "code"]
         last = next(index for index, source in enumerate(sources) if SHOWN[name] in source)
         return sources[: last + 1]
-    explorer = "GradientExplorer(depth=2, seeds=3)" if name == "animation" else f"{name}()"
-    return [f"from lntutor.explore import {explorer.partition('(')[0]}", explorer]
+    return [f"from lntutor.explore import {name}", f"{name}()"]
 
 
 @contextmanager
@@ -131,7 +131,7 @@ def opened(browser: Browser, server: Server, name: str) -> Iterator[Page]:
     """The page of this notebook, its last plot drawn."""
     with new_notebook(browser) as notebook:
         page = notebook.page
-        page.set_viewport_size({"width": WIDTH if name == "animation" else WINDOW, "height": 900})
+        page.set_viewport_size({"width": WINDOW, "height": 900})
         page.goto(f"{server.url}voila/render/{name}.ipynb", timeout=600 * SECONDS)
         if errors := notebook.errors():
             raise RuntimeError(f"{name}: {errors[0]}")
@@ -162,32 +162,62 @@ def webp(page: Page, clip: dict) -> bytes:
     return base64.b64decode(page.evaluate(TO_WEBP, [png, QUALITY, WIDTH]))
 
 
-def animate(page: Page) -> bytes:
-    """Depth from 2 to 24, another placement, and the width there and back: one frame per step."""
-    explorer = page.locator(".widget-vbox").first.bounding_box()
-    plot = page.locator(PLOT).last.bounding_box()
-    top, bottom = int(explorer["y"]), int(plot["y"] + plot["height"])
-    clip = {"x": 0, "y": top, "width": WIDTH, "height": bottom - top}
-    frames = [(webp(page, clip), 900)]
+def take_animation(browser: Browser) -> None:
+    """The playground from its file: more layers, then the norm is dragged to another slot, and a second one is added."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "playground.html")
+        put(path, playground().encode())
+        with new_notebook(browser) as notebook:
+            notebook.page.set_viewport_size({"width": WINDOW, "height": 700})
+            notebook.page.goto(path.as_uri())
+            notebook.page.wait_for_timeout(3 * SECONDS)
+            save(ANIMATION, animate(notebook.page))
 
-    def next_frame(status: str, milliseconds: int) -> None:
-        page.locator(".lntutor-status", has_text=status).wait_for(state="attached", timeout=60 * SECONDS)
-        page.wait_for_timeout(2.5 * SECONDS if milliseconds > 500 else 400)  # drawn; where one looks longer, all seeds
+
+def animate(page: Page) -> bytes:
+    """Frames of what a hand does, each with its milliseconds."""
+    box = page.locator(PLAYGROUND).bounding_box()
+    clip = {"x": 0, "y": 0, "width": WINDOW, "height": int(box["y"] + box["height"]) // 4 * 4}
+    frames = []
+
+    def frame(milliseconds: int, wait: int = 150) -> None:
+        page.wait_for_timeout(wait)
         frames.append((webp(page, clip), milliseconds))
 
-    page.locator(".noUi-handle").nth(0).focus()
-    for depth in range(3, 25):
+    def place(name: str) -> tuple[float, float]:
+        spot = page.get_by_role("switch", name=name, exact=True).bounding_box()
+        return spot["x"] + spot["width"] / 2, spot["y"] + spot["height"] / 2
+
+    def drag(start: tuple[float, float], end: tuple[float, float], steps: int = 7) -> None:
+        page.mouse.move(*start)
+        page.mouse.down()
+        for step in range(1, steps + 1):
+            page.mouse.move(*(a + (b - a) * step / steps for a, b in zip(start, end, strict=True)))
+            frame(90)
+        page.mouse.up()
+        page.mouse.move(1, 1)
+        frame(1_800, wait=1_500)
+
+    frame(1_200)
+    page.get_by_role("slider", name="Depth").focus()
+    for depth in range(7, 13):
         page.keyboard.press("ArrowRight")
-        next_frame(f"depth {depth},", 1_200 if depth == 24 else 130)
-    for chosen in ("post", "pre", "post, pre"):
-        labels = [{"post": "Post-LN (post)", "pre": "Pre-LN (pre)"}[key] for key in chosen.split(", ")]
-        page.locator("select[multiple]").first.select_option(label=labels)
-        next_frame(f"{chosen}: encoder-decoder, depth 24", 1_000)
-    page.locator(".noUi-handle").nth(1).focus()
-    for key, width in (("ArrowLeft", 96), ("ArrowLeft", 64), ("ArrowRight", 96), ("ArrowRight", 128)):
-        page.keyboard.press(key)
-        next_frame(f"width {width},", 700)
-    return animated_webp(frames, WIDTH, bottom - top)
+        frame(1_200 if depth == 12 else 130, wait=1_500 if depth == 12 else 150)
+    drag(place("Norm after the sum"), place("Norm before the sub-layer"))
+    spare = page.locator(".lnp-spare").bounding_box()
+    drag((spare["x"] + spare["width"] / 2, spare["y"] + spare["height"] / 2), place("Norm at the very end"))
+    page.get_by_role("slider", name="Depth").focus()
+    for depth in (10, 8, 6):
+        page.keyboard.press("ArrowLeft")
+        page.keyboard.press("ArrowLeft")
+        frame(1_800 if depth == 6 else 130, wait=1_500 if depth == 6 else 150)
+    return animated_webp(frames, WIDTH, clip["height"] * WIDTH // WINDOW)
+
+
+def save(path: Path, picture: bytes) -> None:
+    """Write a picture and say how large it is."""
+    put(path, picture)
+    print(f"{path.name}: {path.stat().st_size / 1000:.0f} KB", flush=True)
 
 
 def image_chunks(picture: bytes) -> Iterator[bytes]:
