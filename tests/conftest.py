@@ -72,6 +72,12 @@ def corpus():
 
 
 @pytest.fixture
+def own_cache(monkeypatch, tmp_path):
+    """An empty cache for one test."""
+    monkeypatch.setenv("LNTUTOR_CACHE", str(tmp_path / "cache"))
+
+
+@pytest.fixture
 def no_pause(monkeypatch):
     """Explorers do nothing in the background, and an error in a callback fails the test."""
     from lntutor.explore import base

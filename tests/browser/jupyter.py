@@ -6,6 +6,7 @@ import socket
 import subprocess
 import sys
 import time
+import urllib.error
 import urllib.request
 import uuid
 from collections.abc import Callable, Iterator
@@ -160,6 +161,16 @@ class Notebook:
         selector = ", ".join(f'[data-mime-type="application/vnd.jupyter.{kind}"]' for kind in kinds)
         return self.page.locator(selector).all_text_contents()
 
+    def button(self, name: str) -> Locator:
+        """A button of the explorer by its name."""
+        return self.page.locator(".lntutor-explorer").get_by_role("button", name=name, exact=True)
+
+    def wait_for_status(self, text: str) -> str:
+        """Wait until the explorer's status line has this text; all that it says then."""
+        status = self.page.locator(".lntutor-explorer .lntutor-status", has_text=text)
+        status.wait_for(state="attached", timeout=120 * SECONDS)
+        return status.inner_text()
+
     def slider(self, index: int = 0) -> Locator:
         """The handle of a slider, which takes the keys."""
         return self.page.locator(".noUi-handle").nth(index)
@@ -169,6 +180,16 @@ class Notebook:
         path = HERE / "screenshots" / f"{name}.png"
         self.page.screenshot(path=path)
         return path
+
+
+def status_code(url: str) -> int:
+    """What a server answers to a request without cookies."""
+    try:
+        with urllib.request.urlopen(url, timeout=30) as answer:
+            return answer.status
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code
 
 
 def write_notebook(path: Path, *cells: str) -> Path:

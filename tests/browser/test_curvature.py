@@ -2,9 +2,7 @@
 
 import re
 
-from playwright.sync_api import Locator
-
-from tests.browser.jupyter import SECONDS, Notebook
+from tests.browser.jupyter import Notebook
 from tests.browser.test_explore import focus
 from tests.browser.test_live import drag, plot_value, wait_for_plot
 
@@ -33,18 +31,6 @@ NOTE = "gd._fullLayout.title.subtitle.text"
 PEAK = "Math.max(...Array.from(gd._fullData.find(t => t.uid.startsWith('density')).y).filter(y => y > 0))"
 
 
-def button(notebook: Notebook, name: str) -> Locator:
-    """A button of the explorer by its name."""
-    return notebook.page.locator(".lntutor-curvature").get_by_role("button", name=name, exact=True)
-
-
-def wait_for_words(notebook: Notebook, words: str) -> str:
-    """Wait until the status line says so; all that it says then."""
-    status = notebook.page.locator(".lntutor-curvature .lntutor-status", has_text=words)
-    status.wait_for(state="attached", timeout=120 * SECONDS)
-    return status.inner_text()
-
-
 def wait_for_products(notebook: Notebook, least: int) -> None:
     """Wait until a spectrum is drawn that has so many products."""
     wait_for_plot(notebook, f"Number(({NOTE} ?? '').match(/(\\d+) products/)?.[1]) >= {least}")
@@ -65,12 +51,12 @@ def test_a_spectrum_grows_is_drawn_anew_stops_and_goes_on(in_lab):
     """Oracle: products and the highest density in the page, before and after; pictures are for people."""
     notebook = in_lab(IMPORT, 'CurvatureExplorer(depth=1, width=16, pairs=30, products=200, placements=["post"])')
     wait_for_plot(notebook)
-    wait_for_words(notebook, "Run: 1 spectrum of 200 products: Post-LN. Hessian, 1+1 layers")
+    notebook.wait_for_status("Run: 1 spectrum of 200 products: Post-LN. Hessian, 1+1 layers")
     notebook.screenshot("curvature_start")
-    button(notebook, "Run").click()
+    notebook.button("Run").click()
     wait_for_products(notebook, 3)
     wait_for_products(notebook, products(notebook) + 5)
-    wait_for_words(notebook, " of 200, ")
+    notebook.wait_for_status(" of 200, ")
     notebook.screenshot("curvature_grows")
 
     peak = plot_value(notebook, PEAK)
@@ -78,9 +64,9 @@ def test_a_spectrum_grows_is_drawn_anew_stops_and_goes_on(in_lab):
     start = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
     drag(notebook, start, (start[0] + 60, start[1]))  # while the measurement goes on
     wait_for_plot(notebook, f"{PEAK} < 0.8 * {peak}")
-    button(notebook, "Stop").click()
-    said = wait_for_words(notebook, "Stopped. Run: 1 spectrum of 200 products: Post-LN from product ")
-    stopped = int(re.search(r"from product (\d+)", said)[1])
+    notebook.button("Stop").click()
+    status = notebook.wait_for_status("Stopped. Run: 1 spectrum of 200 products: Post-LN from product ")
+    stopped = int(re.search(r"from product (\d+)", status)[1])
     assert 8 <= stopped < 200
     wait_for_products(notebook, stopped)  # words may be there before the last picture
     peak = plot_value(notebook, PEAK)
@@ -90,9 +76,9 @@ def test_a_spectrum_grows_is_drawn_anew_stops_and_goes_on(in_lab):
 
     notebook.page.locator(".lntutor-curvature").get_by_text("More", exact=True).click()
     choose_first(notebook, 3, "Home")  # products: ten
-    wait_for_words(notebook, "More steps: 10 more products for 1 spectrum on screen")
-    button(notebook, "More steps").click()
-    wait_for_words(notebook, "1 spectrum done in")
+    notebook.wait_for_status("More steps: 10 more products for 1 spectrum on screen")
+    notebook.button("More steps").click()
+    notebook.wait_for_status("1 spectrum done in")
     wait_for_products(notebook, stopped + 10)
     assert products(notebook) == stopped + 10
     notebook.page.get_by_label("2/η line", exact=True).select_option("η = 0.5")
@@ -105,8 +91,8 @@ def test_a_spectrum_is_measured_in_voila_and_stored_ones_are_a_click_away(in_voi
     """Oracle: both ends of each spectrum in the page's own table, the names of the stored ones, the command."""
     notebook = in_voila(IMPORT, STORED, "CurvatureExplorer(depth=1, width=16, pairs=10, products=10)")
     wait_for_plot(notebook)
-    button(notebook, "Run").click()
-    wait_for_words(notebook, "2 spectra done in")
+    notebook.button("Run").click()
+    notebook.wait_for_status("2 spectra done in")
     wait_for_products(notebook, 10)
     rows = notebook.page.locator(".lntutor-results tbody tr").all_inner_texts()
     assert [row.split("\t")[0] for row in rows] == ["Post-LN", "Pre-LN"]
@@ -115,14 +101,14 @@ def test_a_spectrum_is_measured_in_voila_and_stored_ones_are_a_click_away(in_voi
         assert [cell.split(" ±")[0] for cell in row.split("\t")[1:3]] == [number.strip() for number in shown]
     notebook.screenshot("curvature_voila")
 
-    button(notebook, "Talk size").click()
-    wait_for_words(notebook, "Stored spectra, made by python -m lntutor results hessian.")
+    notebook.button("Talk size").click()
+    notebook.wait_for_status("Stored spectra, made by python -m lntutor results hessian.")
     wait_for_products(notebook, 20)
     rows = notebook.page.locator(".lntutor-results tbody tr").all_inner_texts()
     assert [row.split("\t")[0] for row in rows] == [
         f"{label}, seed {seed}" for label in ("Post-LN", "Pre-LN") for seed in (0, 1)
     ]
     notebook.screenshot("curvature_stored")
-    button(notebook, "Talk size").click()
-    wait_for_words(notebook, "All that Run would do is on screen")
+    notebook.button("Talk size").click()
+    notebook.wait_for_status("All that Run would do is on screen")
     wait_for_products(notebook, 10)

@@ -154,7 +154,7 @@ def alt(page: Page, name: str) -> str:
     return explorer(page, name).locator(".lntutor-live").get_by_role("img").get_attribute("aria-label")
 
 
-def wait_for_words(page: Page, name: str, condition: str, *given: str) -> None:
+def wait_for_alt(page: Page, name: str, condition: str, *given: str) -> None:
     """Wait until a condition on `words`, the text alternative of an explorer's picture, and `given` holds."""
     look = f"document.querySelector('[data-name={name}] [role=img]').ariaLabel"
     page.wait_for_function(f"given => (words => {condition})({look})", arg=list(given), timeout=60 * SECONDS)
@@ -191,19 +191,19 @@ def test_every_kind_of_control_answers_to_keys(page):
     picker = explorer(page, "GradientExplorer").get_by_label("LN position")
     picker.press("Home")
     moved.settle()
-    wait_for_words(page, "GradientExplorer", "words === given[0]", moved.plot.alt)
+    wait_for_alt(page, "GradientExplorer", "words === given[0]", moved.plot.alt)
     picker.press("Shift+ArrowDown")
     moved.set(placements=["post", "pre"])
     moved.settle()
-    wait_for_words(page, "GradientExplorer", "words === given[0]", moved.plot.alt)
+    wait_for_alt(page, "GradientExplorer", "words === given[0]", moved.plot.alt)
     explorer(page, "PlacementExplorer").get_by_label("LN position").press("ArrowDown")
-    wait_for_words(page, "PlacementExplorer", "words === given[0]", PlacementExplorer(placement="pre").plot.alt)
+    wait_for_alt(page, "PlacementExplorer", "words === given[0]", PlacementExplorer(placement="pre").plot.alt)
     before = alt(page, "AttentionExplorer")
     explorer(page, "AttentionExplorer").get_by_label("Causal mask").press("Space")
-    wait_for_words(page, "AttentionExplorer", "words !== given[0]", before)
+    wait_for_alt(page, "AttentionExplorer", "words !== given[0]", before)
     explorer(page, "AttentionExplorer").get_by_label("Sentence").press("End")
     page.keyboard.type(" today")
-    wait_for_words(page, "AttentionExplorer", "words.includes('7 queries')")
+    wait_for_alt(page, "AttentionExplorer", "words.includes('7 queries')")
 
 
 @pytest.mark.parametrize("name", SMALL)
@@ -241,7 +241,7 @@ def test_buttons_copy_show_and_reset_by_keys(page):
     numbers.press("End")
     numbers.evaluate("async node => { while (!node.scrollTop) await new Promise(requestAnimationFrame) }")
     button(page, name, "Reset").press("Enter")
-    wait_for_words(page, name, "words.includes('6 at the top')")
+    wait_for_alt(page, name, "words.includes('6 at the top')")
 
 
 @pytest.mark.parametrize("name", ["TrainingExplorer", "CurvatureExplorer"])

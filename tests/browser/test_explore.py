@@ -69,22 +69,21 @@ def test_keys_mouse_and_buttons_change_the_gradients(run_cells, request):
     notebook = run_cells(*cells("GradientExplorer(depth=4)"))
     page = notebook.page
     wait_for_curve(notebook, expected(4))
-    button = lambda label: page.get_by_role("button", name=label, exact=True)  # noqa: E731
-    button("Pin").click()
+    notebook.button("Pin").click()
     focus(notebook, 0)
     page.keyboard.press("ArrowRight")
     wait_for_curve(notebook, expected(5))
     wait_for_curve(notebook, expected(5, placement="pre"), "pre")
     assert plot_value(notebook, "gd._fullData.filter(t => t.uid.startsWith('pin0_2f')).length") > 0
-    button("Copy setting").click()
+    notebook.button("Copy setting").click()
     page.locator("input[type=text]").last.wait_for()
     page.wait_for_function(
         "() => [...document.querySelectorAll('input[type=text]')].some(i => i.value === 'GradientExplorer(depth=5)')"
     )
-    button("Show table").click()
+    notebook.button("Show table").click()
     page.locator("table", has_text="below_floor").first.wait_for()
     notebook.screenshot(f"gradient_pinned_{request.node.callspec.id}")
-    button("Reset").click()
+    notebook.button("Reset").click()
     wait_for_curve(notebook, expected(6))
     assert plot_value(notebook, "gd._fullData.filter(t => t.uid.startsWith('pin')).length") == 0
 

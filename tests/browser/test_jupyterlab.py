@@ -1,29 +1,18 @@
 """JupyterLab as `make lab` opens it."""
 
-import urllib.error
-import urllib.request
-
 import psutil
 import pytest
 
-
-def status(url: str) -> int:
-    """The status code of a plain request."""
-    try:
-        with urllib.request.urlopen(url, timeout=10) as answer:
-            return answer.status
-    except urllib.error.HTTPError as error:
-        with error:
-            return error.code
+from tests.browser.jupyter import status_code
 
 
 @pytest.mark.parametrize("path", ["api/contents", "api/kernels", "api/sessions"])
 def test_without_the_token_the_server_refuses(server, path):
     """Oracle: HTTP's 403 without the token, 200 with it, under the default settings."""
     assert len(server.token) >= 32
-    assert status(f"{server.url}{path}") == 403
-    assert status(f"{server.url}{path}?token=wrong") == 403
-    assert status(f"{server.url}{path}?token={server.token}") == 200
+    assert status_code(f"{server.url}{path}") == 403
+    assert status_code(f"{server.url}{path}?token=wrong") == 403
+    assert status_code(f"{server.url}{path}?token={server.token}") == 200
 
 
 def test_the_server_listens_on_loopback_only(server):

@@ -1,23 +1,10 @@
 """The training explorer in a page: curves grow, Stop stops, a preset is a queue, and the page stays free meanwhile."""
 
-from playwright.sync_api import Locator
-
-from tests.browser.jupyter import SECONDS, Notebook
+from tests.browser.jupyter import Notebook
 from tests.browser.test_explore import focus
 from tests.browser.test_live import plot_value, wait_for_plot
 
 SETUP = "from lntutor.explore import TrainingExplorer, training\n\ntraining.PAIRS = 8"
-
-
-def button(notebook: Notebook, name: str) -> Locator:
-    """A button of the explorer by its name."""
-    return notebook.page.locator(".lntutor-training").get_by_role("button", name=name, exact=True)
-
-
-def wait_for_words(notebook: Notebook, words: str) -> None:
-    """Wait until the status line says so."""
-    status = notebook.page.locator(".lntutor-training .lntutor-status", has_text=words)
-    status.wait_for(state="attached", timeout=120 * SECONDS)
 
 
 def wait_for_points(notebook: Notebook, run: str, least: int) -> None:
@@ -30,29 +17,29 @@ def test_a_training_grows_is_stopped_and_the_runs_of_a_figure_follow(in_lab):
     """Oracle: points in the page, a slider that answers, the names of the preset's runs; pictures are for people."""
     notebook = in_lab(SETUP, "TrainingExplorer(depth=1, width=16, steps=2000)")
     wait_for_plot(notebook)
-    wait_for_words(notebook, "Run: 2 runs of 2000 steps: Post-LN; Pre-LN.")
-    button(notebook, "Run").click()
+    notebook.wait_for_status("Run: 2 runs of 2000 steps: Post-LN; Pre-LN.")
+    notebook.button("Run").click()
     wait_for_points(notebook, "Post-LN", 5)
     drawn = plot_value(notebook, "gd._fullData[0].x.length")
     focus(notebook, 0)
     notebook.page.keyboard.press("ArrowRight")  # warm-up 1, while the training goes on
     notebook.page.wait_for_function("() => document.querySelector('.widget-readout').textContent === '1'")
     wait_for_points(notebook, "Post-LN", drawn + 5)
-    assert button(notebook, "Run").is_disabled()
+    assert notebook.button("Run").is_disabled()
     notebook.screenshot("training_grows")
-    button(notebook, "Stop").click()
-    wait_for_words(notebook, "Stopped. Run: 2 runs of 2000 steps: Post-LN, warm-up 1; Pre-LN, warm-up 1.")
+    notebook.button("Stop").click()
+    notebook.wait_for_status("Stopped. Run: 2 runs of 2000 steps: Post-LN, warm-up 1; Pre-LN, warm-up 1.")
     notebook.page.locator(".lntutor-results", has_text="stopped at step").wait_for()
-    button(notebook, "Clear").click()
-    wait_for_words(notebook, "Run: 2 runs of 2000 steps: Post-LN; Pre-LN.")
+    notebook.button("Clear").click()
+    notebook.wait_for_status("Run: 2 runs of 2000 steps: Post-LN; Pre-LN.")
 
     notebook.page.locator(".lntutor-training").get_by_text("More", exact=True).click()
     focus(notebook, 3)  # steps, after warm-up, rate and depth
     notebook.page.keyboard.press("Home")
     notebook.page.get_by_label("Runs", exact=True).select_option("figure 5: masked words")
-    wait_for_words(notebook, "Run: 2 runs of 20 steps: Post-LN, warm-up 200; Pre-LN, no warm-up.")
-    button(notebook, "Run").click()
-    wait_for_words(notebook, "2 runs done in")
+    notebook.wait_for_status("Run: 2 runs of 20 steps: Post-LN, warm-up 200; Pre-LN, no warm-up.")
+    notebook.button("Run").click()
+    notebook.wait_for_status("2 runs done in")
     wait_for_points(notebook, "Pre-LN, no warm-up", 20)
     legend = plot_value(notebook, "gd._fullData.filter(t => t.showlegend).map(t => t.name)")
     assert legend == ["Post-LN, warm-up 200", "Pre-LN, no warm-up"]
@@ -64,8 +51,8 @@ def test_a_training_runs_to_its_end_in_voila(in_voila):
     """Oracle: every step in the page, and a sentence that was held out with its score."""
     notebook = in_voila(SETUP, 'TrainingExplorer(depth=1, width=16, steps=20, placements=["pre"])')
     wait_for_plot(notebook)
-    button(notebook, "Run").click()
-    wait_for_words(notebook, "1 run done in")
+    notebook.button("Run").click()
+    notebook.wait_for_status("1 run done in")
     wait_for_points(notebook, "Pre-LN", 20)
     rows = notebook.page.locator(".lntutor-results table").first.locator("tbody tr").all_inner_texts()
     assert [row.split("\t")[:2] for row in rows] == [["Pre-LN", "finished, 20 steps"]]

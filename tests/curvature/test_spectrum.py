@@ -65,21 +65,6 @@ def test_stopped_and_resumed_is_the_same_as_one_go(corpus):
     np.testing.assert_array_equal(other.spectrum().weights, last.spectrum().weights)
 
 
-def test_an_interrupt_keeps_what_was_measured(corpus, monkeypatch):
-    """Oracle: three products made before Ctrl-C."""
-    calls = []
-
-    def matvec(self, v, real=Operator.matvec):
-        calls.append(1)
-        if len(calls) == 4:
-            raise KeyboardInterrupt
-        return real(self, v)
-
-    monkeypatch.setattr(Operator, "matvec", matvec)
-    found = hessian_spectrum(SMALL, corpus, pairs=10, steps=10, progress=False)
-    assert found.steps == len(found.eigenvalues) == 3
-
-
 def test_a_spectrum_says_what_it_is_of_and_is_the_same_from_its_table(corpus):
     """Oracle: the arguments; the table written and read."""
     found = hessian_spectrum(SMALL, corpus, pairs=20, steps=6, probes=2, seed=1, kind="relative", progress=False)

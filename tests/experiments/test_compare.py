@@ -3,8 +3,7 @@
 import pandas as pd
 import pytest
 
-from lntutor.experiments import cache
-from lntutor.experiments.compare import _cell, compare, curves, finals, gradients, recall
+from lntutor.experiments.compare import _cell, compare, curves, finals, gradients
 from lntutor.model.config import ModelConfig, TrainConfig
 from lntutor.model.placements import Placement, each
 from lntutor.text.corpus import load_corpus
@@ -12,11 +11,7 @@ from lntutor.training.trainer import Trainer, train
 
 CFG = ModelConfig("pre", depth=1, width=16, heads=2, ffn=16)
 HOW = TrainConfig(lr=1e-3, steps=6, batch=8, validate_every=3)
-
-
-@pytest.fixture(autouse=True)
-def own_store(tmp_path, monkeypatch):
-    monkeypatch.setenv("LNTUTOR_CACHE", str(tmp_path))
+pytestmark = pytest.mark.usefixtures("own_cache")
 
 
 def cases():
@@ -37,34 +32,6 @@ def test_cases_are_trained_with_every_seed_and_remembered(corpus, monkeypatch):
     monkeypatch.setattr(Trainer, "step", None)
     again = compare(cases(), corpus, seeds=[0, 3], pairs=4, jobs=1, progress=False)
     assert all(same(a, b) for name in first for a, b in zip(first[name], again[name], strict=True))
-
-
-@pytest.mark.parametrize("damage", ["[]", '{"table": 3}'])
-def test_an_entry_that_cannot_be_read_is_computed_again(corpus, damage):
-    """Oracle: a run that was never stored."""
-    wanted = compare({"a": cases()["Pre-LN"]}, corpus, seeds=[0], pairs=2, jobs=1, progress=False)
-    (entry,) = cache.folder().glob("*.json")
-    entry.write_text(damage)
-    again = compare({"a": cases()["Pre-LN"]}, corpus, seeds=[0], pairs=2, jobs=1, progress=False)
-    assert same(wanted["a"][0], again["a"][0])
-    assert recall(CFG, HOW, corpus, 2) is not None
-
-
-def test_an_interrupt_keeps_the_runs_that_have_ended(corpus, monkeypatch):
-    """Oracle: the first case is found in the store afterwards, the second is not."""
-
-    real = Trainer.step
-
-    def interrupted(self, step):
-        if self.cfg is CFG and step == 3:
-            raise KeyboardInterrupt
-        return real(self, step)
-
-    monkeypatch.setattr(Trainer, "step", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        compare(cases(), corpus, seeds=[0], pairs=2, jobs=1, progress=False)
-    assert recall(CFG.with_(placement="post"), HOW, corpus, 2) is not None
-    assert recall(CFG, HOW, corpus, 2) is None
 
 
 def test_a_question_is_another_when_anything_in_it_changes(corpus):

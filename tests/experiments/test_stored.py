@@ -60,13 +60,12 @@ def test_a_stored_number_is_what_training_gives_again():
     assert run.bleu == pytest.approx(rows["bleu"].iloc[-1], abs=2)
 
 
-def test_an_experiment_is_trained_written_and_read_again(tmp_path, monkeypatch):
+def test_an_experiment_is_trained_written_and_read_again(tmp_path, monkeypatch, own_cache):
     """Oracle: the runs themselves, trained one by one."""
     cfg = ModelConfig("pre", depth=1, width=16, heads=2, ffn=16)
     how = TrainConfig(lr=1e-3, steps=4, batch=8, validate_every=2)
     monkeypatch.setitem(EXPERIMENTS, "tiny", Experiment(lambda: {"a": (cfg, how)}, seeds=2, pairs=3))
     monkeypatch.setattr(stored, "FOLDER", tmp_path)
-    monkeypatch.setenv("LNTUTOR_CACHE", str(tmp_path / "cache"))
     stored.make("tiny", jobs=1, folder=tmp_path)
     table, corpus = stored_table("tiny"), load_corpus("captions")
     runs = [train(cfg, how.with_(seed=seed), corpus, pairs=3, progress=False) for seed in (0, 1)]

@@ -26,11 +26,7 @@ from lntutor.model.placements import each
 CFG = ln.ModelConfig("post", depth=2, width=16, heads=2, ffn=16)
 GRID = {"placement": ["post", "pre"], "depth": [2, 1], "seed": [0, 3]}
 SAME = pd.testing.assert_frame_equal
-
-
-@pytest.fixture(autouse=True)
-def own_store(tmp_path, monkeypatch):
-    monkeypatch.setenv("LNTUTOR_CACHE", str(tmp_path / "cache"))
+pytestmark = pytest.mark.usefixtures("own_cache")
 
 
 def sweep(*args, progress=False, **options):
@@ -154,25 +150,6 @@ def test_a_stored_measurement_is_a_sweep_over_its_cells():
 
 
 # Remembered ----------------------------------------------------------------------------------------------------
-
-
-def test_an_interrupted_sweep_goes_on_where_it_was(tmp_path):
-    """Oracle: the calls counted, and the table of a sweep that was not interrupted."""
-    stop = tmp_path / "stop"
-
-    def interrupted(folder, cfg, seed):
-        if stop.exists() and (cfg.depth, seed) == (1, 3):
-            raise KeyboardInterrupt
-        return counted(folder, cfg, seed)
-
-    stop.touch()
-    with pytest.raises(KeyboardInterrupt):
-        sweep(interrupted, GRID, base=(tmp_path, CFG))
-    assert (calls(tmp_path), len(entries())) == (3, 3)
-    stop.unlink()
-    table = sweep(interrupted, GRID, base=(tmp_path, CFG))
-    assert calls(tmp_path) == 8
-    SAME(table, sweep(interrupted, GRID, base=(tmp_path, CFG), keep=False))
 
 
 def test_an_interrupt_is_not_lost_in_work_that_answers_it_with_what_it_has(tmp_path):

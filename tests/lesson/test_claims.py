@@ -12,22 +12,12 @@ from lntutor.experiments.stored import FOLDER
 from lntutor.lesson import claims
 from lntutor.lesson import notes as store
 from lntutor.lesson.claims import CLAIMS, COLUMNS, NOT_YET, VERDICTS, ledger, record, show_ledger, whole_ledger
-from lntutor.lesson.notes import Notes
 
+pytestmark = pytest.mark.usefixtures("notes")
 PROMISED = {
     *("attention.variance", "lemma1", "lemma2.post", "lemma2.pre", "lemma3", "theorem1.post", "theorem1.pre"),
     *("figure3.decoder", "figure3.encoder", "talk.sigma"),
 }
-
-
-@pytest.fixture(autouse=True)
-def notes(monkeypatch, tmp_path) -> Notes:
-    """A reader who has just arrived."""
-    monkeypatch.setenv("LNTUTOR_HOME", str(tmp_path))
-    fresh = Notes()
-    for module in (claims, store):
-        monkeypatch.setattr(module, "NOTES", fresh)
-    return fresh
 
 
 def test_every_notebook_has_claims_and_every_claim_says_where_it_stands():

@@ -173,16 +173,6 @@ def test_an_interrupt_keeps_what_has_ended_and_leaves_no_kernel_behind(course):
         os.kill(int(mark.read_text()), 0)
 
 
-def test_a_write_that_fails_leaves_the_old_file_whole(course, monkeypatch):
-    """Oracle: the bytes before; a disk that refuses at the last moment."""
-    ledger.write({"lemma1": {"measured": "1", "verdict": "holds"}})
-    before = {path.name: path.read_bytes() for path in results.FOLDER.iterdir()}
-    monkeypatch.setattr(os, "replace", lambda *_: (_ for _ in ()).throw(OSError(28, "No space left on device")))
-    with pytest.raises(OSError, match="No space"):
-        ledger.write({"lemma1": {"measured": "2", "verdict": "open"}})
-    assert {path.name: path.read_bytes() for path in results.FOLDER.iterdir()} == before
-
-
 def test_a_ledger_that_is_missing_or_makes_no_sense_is_said_in_a_sentence_and_begun_anew(course):
     """Oracle: the sentences; the command writes the file all the same."""
     with pytest.raises(ValueError, match=r"There is no data/results/claims\.csv: `python -m lntutor claims` runs"):

@@ -16,43 +16,18 @@ import torch
 from filelock import FileLock
 
 from lntutor import lesson
-from lntutor.lesson import Predict, Quiz, claims, inventory, inventory_score, question, readiness
+from lntutor.lesson import Predict, Quiz, inventory, inventory_score, question, readiness
 from lntutor.lesson import notes as store
-from lntutor.lesson.notes import Notes
 from lntutor.lesson.quiz_items import INVENTORY, READINESS, Choice, Item
 from lntutor.page import live
 
-KEEPERS = (store, claims, question, lesson.predict, lesson.quiz)  # the modules that hold the notes
+pytestmark = pytest.mark.usefixtures("notes")
 CHOICES = ["it grows", "it stays", "it falls"]
 NAMED = {  # misconceptions that the inventory must meet by name
     "a bigger gradient is a bigger step under Adam", "LN normalises gradients", "LN runs over the batch",
     "LN runs over the sequence", "Pre-LN is balanced", "Pre-LN is always better", "a growing stream is instability",
     "an upper bound is a size", "by layer and by depth are the same plot",
 }  # fmt: skip
-
-
-@pytest.fixture(autouse=True)
-def notes(monkeypatch, tmp_path, new_kernel) -> Notes:
-    """A reader who has just arrived, in a folder of their own, and errors that are not hidden."""
-    monkeypatch.setattr(question, "_ON_PAGE", {})
-    monkeypatch.setenv("LNTUTOR_HOME", str(tmp_path))
-    monkeypatch.setenv("LNTUTOR_STRICT", "1")
-    monkeypatch.delenv("LNTUTOR_REVEAL", raising=False)
-    yield new_kernel()
-    question._switch.clear()
-
-
-@pytest.fixture
-def new_kernel(monkeypatch):
-    """A function after which nothing is left but the file."""
-
-    def start() -> Notes:
-        fresh = Notes()
-        for module in KEEPERS:
-            monkeypatch.setattr(module, "NOTES", fresh)
-        return fresh
-
-    return start
 
 
 class Covered:

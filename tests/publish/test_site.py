@@ -117,12 +117,11 @@ def test_the_gallery_has_a_tile_for_every_explorer_and_notebook_and_the_start_pa
 
 
 @pytest.fixture
-def course(monkeypatch, tmp_path) -> Path:
+def course(monkeypatch, tmp_path, own_cache) -> Path:
     """A course of one small lesson, with a cache of its own."""
     folder = tmp_path / "notebooks"
     folder.mkdir()
     monkeypatch.setattr(lessons, "FOLDER", folder)
-    monkeypatch.setenv("LNTUTOR_CACHE", str(tmp_path / "cache"))
     write(folder, "print('ran')")
     return folder
 

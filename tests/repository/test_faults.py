@@ -41,8 +41,8 @@ YEARS = 10 * 365 * 24 * 3600
 
 
 @pytest.fixture(autouse=True)
-def own_store(tmp_path, monkeypatch):
-    monkeypatch.setenv("LNTUTOR_CACHE", str(tmp_path / "cache"))
+def untouched(own_cache, monkeypatch):
+    """An empty cache, of which nothing was read before."""
     monkeypatch.setattr(store, "_unseen", {})
 
 
@@ -76,7 +76,12 @@ WRITERS = {  # who may change the disk, and why
     "lntutor/publish/site/__init__.py": {"check": "makes the folder of the site", "put": "puts whole pages in place"},
     "tools/bootstrap.py": {"write_stamp": "has no package yet; writes beside, and puts in place", "install": DELETES},
     "tools/kernel.py": {"build": "clang writes the kernel; the mode of the file"},
-    "tools/picture.py": {"main": "makes the folder of the pictures", "take_readme": SCRATCH, "take_others": SCRATCH},
+    "tools/picture.py": {
+        "main": "makes the folder of the pictures",
+        "take_animation": SCRATCH,
+        "take_others": SCRATCH,
+        "take_readme": SCRATCH,
+    },
     "tools/slides.py": {"main": SCRATCH, "heights": "pictures to look at, in a folder that was asked for"},
     "tools/soak.py": {"in_page": SCRATCH},
     "tools/travel.py": {"run": SCRATCH},

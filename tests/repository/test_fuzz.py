@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import lntutor as ln
@@ -200,6 +200,7 @@ def test_a_notes_file_of_any_content_stops_no_lesson(tmp_path_factory, content):
 
 @settings(max_examples=150)
 @given(content=st.binary(max_size=40) | JSON.map(lambda entry: json.dumps(entry).encode()))
+@example(content=b'{"table": 3}')
 def test_a_store_of_any_content_is_computed_anew_or_read(tmp_path_factory, content):
     """Oracle: a cell of a run and one of a sweep are read as what they are, or are as good as none."""
     with pytest.MonkeyPatch.context() as patch:

@@ -45,20 +45,12 @@ def contents(batches) -> Counter:
 
 
 @pytest.fixture(scope="module")
-def captions() -> Corpus:
-    return ln.load_corpus("captions")
+def multi30k(multi30k_folder) -> Corpus:
+    return ln.load_corpus("multi30k", folder=multi30k_folder)
 
 
 @pytest.fixture(scope="module")
-def multi30k() -> Corpus:
-    folder = os.environ.get("LNTUTOR_MULTI30K")
-    if not folder:
-        pytest.skip("LNTUTOR_MULTI30K names no folder: Multi30k may not be passed on, so it is not in the project")
-    return ln.load_corpus("multi30k", folder=folder)
-
-
-@pytest.fixture(scope="module")
-def fields(captions) -> dict[str, Field]:
+def fields(corpus) -> dict[str, Field]:
     """torchtext alone: fields that read, lower and number the training text as its own tutorials do."""
     made = {}
     for side, language in enumerate(LANGUAGES):
@@ -66,44 +58,44 @@ def fields(captions) -> dict[str, Field]:
         if language == "de":
             specials["init_token"] = None
         field = Field(tokenize=lambda s: split_words(s, lower=False), lower=True, batch_first=True, **specials)
-        texts = [field.preprocess(pair[side]) for pair in captions.pairs("train")]
+        texts = [field.preprocess(pair[side]) for pair in corpus.pairs("train")]
         field.build_vocab(texts, min_freq=2, specials=["<mask>"] if language == "en" else ["<s>", "<mask>"])
         made[language] = field
     return made
 
 
-def test_the_captions_are_all_there(captions):
+def test_the_captions_are_all_there(corpus):
     """Oracle: wc -l of the files, and their first lines."""
     for split in SPLITS:
         for side, language in enumerate(LANGUAGES):
             lines = (CAPTIONS / f"{split}.{language}").read_text(encoding="utf-8").rstrip("\n").split("\n")
-            assert [pair[side] for pair in captions.pairs(split)] == lines
-    assert [len(captions.pairs(split)) for split in SPLITS] == [10_000, 1000, 1000]
+            assert [pair[side] for pair in corpus.pairs(split)] == lines
+    assert [len(corpus.pairs(split)) for split in SPLITS] == [10_000, 1000, 1000]
 
 
-def test_a_result_can_say_which_text_it_is_of(captions):
+def test_a_result_can_say_which_text_it_is_of(corpus):
     """Oracle: SHA256SUMS of the shipped files."""
     sums = dict(line.split()[::-1] for line in (CAPTIONS / "SHA256SUMS").read_text().splitlines())
-    assert captions.checksums == {name: sums[name] for name in captions.checksums}
-    assert len(captions.checksums) == 6
-    assert captions.name == "captions"
-    assert len(captions.checksum) == 64
-    assert captions.checksum[:12] in repr(captions)
+    assert corpus.checksums == {name: sums[name] for name in corpus.checksums}
+    assert len(corpus.checksums) == 6
+    assert corpus.name == "captions"
+    assert len(corpus.checksum) == 64
+    assert corpus.checksum[:12] in repr(corpus)
 
 
-def test_words_have_the_numbers_that_torchtext_gives(captions, fields):
+def test_words_have_the_numbers_that_torchtext_gives(corpus, fields):
     """Oracle: torchtext's Vocab; the German field has START placed by hand, since it never writes it."""
-    assert captions.target.words == tuple(fields["en"].vocab.itos)
+    assert corpus.target.words == tuple(fields["en"].vocab.itos)
     german = fields["de"].vocab.itos
     assert german[:5] == ["<unk>", "<pad>", "</s>", "<s>", "<mask>"]
-    assert captions.source.words == (*SPECIALS, *german[5:])
-    assert [captions.source.words.index(word) for word in SPECIALS] == [UNKNOWN, PAD, START, END, MASK]
+    assert corpus.source.words == (*SPECIALS, *german[5:])
+    assert [corpus.source.words.index(word) for word in SPECIALS] == [UNKNOWN, PAD, START, END, MASK]
 
 
-def test_batches_are_those_of_torchtext(captions, fields):
+def test_batches_are_those_of_torchtext(corpus, fields):
     """Oracle: Field.process, which pads, adds START and END, and numbers."""
-    batch = captions.batch("val", 64)
-    texts = zip(*captions.pairs("val")[:64], strict=True)
+    batch = corpus.batch("val", 64)
+    texts = zip(*corpus.pairs("val")[:64], strict=True)
     both = zip((fields[language] for language in LANGUAGES), texts, strict=True)
     german, english = (field.process([field.preprocess(s) for s in text]).numpy() for field, text in both)
     swapped = {END: START, START: END}  # the order of the German field's special words
@@ -111,7 +103,7 @@ def test_batches_are_those_of_torchtext(captions, fields):
     np.testing.assert_array_equal(batch.labels, english[:, 1:])
     assert rows(batch.target) == [row[:-1] for row in rows(english)]
     assert batch.target.shape == batch.labels.shape
-    assert (batch.pad, batch.vocab) == (PAD, (len(captions.source), len(captions.target)))
+    assert (batch.pad, batch.vocab) == (PAD, (len(corpus.source), len(corpus.target)))
 
 
 @given(PAIRS, st.integers(1, 50), st.sampled_from([None, 0, 1, 12345]), st.integers(1, 100))
@@ -134,10 +126,10 @@ def test_the_same_seed_gives_the_same_batches(pairs, size, seed):
             np.testing.assert_array_equal(one.labels, other.labels)
 
 
-def test_another_seed_or_pass_gives_another_order_of_the_same_pairs(captions):
+def test_another_seed_or_pass_gives_another_order_of_the_same_pairs(corpus):
     """Oracle: the multiset of pairs, which stays."""
-    passes = [list(captions.batches("val", 50, seed=seed)) for seed in (0, 1)]
-    stream = captions.stream("val", 50, seed=0)
+    passes = [list(corpus.batches("val", 50, seed=seed)) for seed in (0, 1)]
+    stream = corpus.stream("val", 50, seed=0)
     passes += [list(islice(stream, 20)) for _ in range(2)]
     assert all(contents(batches) == contents(passes[0]) for batches in passes)
     first = [batch.source.tobytes() for batch in passes[0]]
@@ -146,16 +138,16 @@ def test_another_seed_or_pass_gives_another_order_of_the_same_pairs(captions):
     assert [batch.source.tobytes() for batch in passes[3]] != first
 
 
-def test_without_a_seed_batches_are_sorted_and_always_the_same(captions):
+def test_without_a_seed_batches_are_sorted_and_always_the_same(corpus):
     """Oracle: lengths of the German sentences never fall from batch to batch."""
-    batches = list(captions.batches("test", 30))
+    batches = list(corpus.batches("test", 30))
     longest = [batch.source.shape[1] for batch in batches]
     assert longest == sorted(longest)
-    again = captions.batches("test", 30)
+    again = corpus.batches("test", 30)
     assert all((one.source == other.source).all() for one, other in zip(batches, again, strict=True))
 
 
-@pytest.mark.parametrize("name", ["captions", "multi30k"])
+@pytest.mark.parametrize("name", ["corpus", "multi30k"])
 def test_there_is_little_padding_in_pools_sorted_by_length(name, request):
     """Oracle: padding counted in the batches themselves; drawn batches have several times as much."""
     corpus = request.getfixturevalue(name)
@@ -175,21 +167,21 @@ def test_sorting_never_adds_padding_where_both_languages_have_the_same_lengths(p
     assert corpus.padding(size=size, seed=None) <= corpus.padding(size=size) + 1e-12
 
 
-def test_masks_are_those_of_bert(captions):
+def test_masks_are_those_of_bert(corpus):
     """Oracle: Devlin et al. 2019, section 3.1: 15 % of words; of these 80 % masked, 10 % drawn, 10 % as they were."""
     chosen = masked = kept = words = 0
-    for number, batch in enumerate(captions.batches("train", 64, seed=0, task="masked_words")):
+    for number, batch in enumerate(corpus.batches("train", 64, seed=0, task="masked_words")):
         picked = batch.labels != PAD
         assert picked.any(axis=1).all(), number  # at least one per sentence
         assert (batch.labels[picked] >= len(SPECIALS)).all()
         assert batch.target is None
-        assert batch.vocab == (len(captions.target), len(captions.target))
+        assert batch.vocab == (len(corpus.target), len(corpus.target))
         words += ((batch.source != PAD) & (batch.source != END)).sum()
         chosen += picked.sum()
         masked += (batch.source[picked] == MASK).sum()
         kept += (batch.source[picked] == batch.labels[picked]).sum()
         assert (batch.source[~picked] != MASK).all()
-    assert words == sum(len(captions.tokens(english, "en")) for _, english in captions.pairs("train"))
+    assert words == sum(len(corpus.tokens(english, "en")) for _, english in corpus.pairs("train"))
     assert chosen / words == pytest.approx(0.15, abs=0.005)  # at least one raises it in short sentences
     assert masked / chosen == pytest.approx(0.8, abs=0.02)  # five standard deviations of 18,000 draws
     assert kept / chosen == pytest.approx(0.1, abs=0.015)
@@ -213,7 +205,7 @@ def test_masks_change_chosen_words_only_and_never_special_ones(pairs, seed, min_
     assert restored == Counter(rows(corpus.batch("train", len(pairs)).labels))
 
 
-def test_validation_masks_are_fixed_whatever_the_size_of_a_batch(captions):
+def test_validation_masks_are_fixed_whatever_the_size_of_a_batch(corpus):
     """Oracle: the same sentences in batches of another size, and as one batch."""
 
     def masked(batches) -> Counter:
@@ -221,14 +213,14 @@ def test_validation_masks_are_fixed_whatever_the_size_of_a_batch(captions):
         sentences = (row for b in batches for row in np.stack([b.source, b.labels], axis=-1).tolist())
         return Counter(tuple((word, label) for word, label in row if word != PAD) for row in sentences)
 
-    first, again, other = (masked(captions.batches("val", size, task="masked_words")) for size in (64, 64, 10))
+    first, again, other = (masked(corpus.batches("val", size, task="masked_words")) for size in (64, 64, 10))
     assert first == again == other
-    assert masked([captions.batch("val", 5, task="masked_words")]) <= first
+    assert masked([corpus.batch("val", 5, task="masked_words")]) <= first
 
 
-def test_masks_are_new_in_each_pass_of_training(captions):
+def test_masks_are_new_in_each_pass_of_training(corpus):
     """Oracle: the positions of two passes."""
-    stream = captions.stream("val", 1000, seed=0, task="masked_words")
+    stream = corpus.stream("val", 1000, seed=0, task="masked_words")
     first, second = next(stream), next(stream)
     assert first.labels.shape[0] == second.labels.shape[0] == 1000
     assert sorted(rows(first.labels)) != sorted(rows(second.labels))
@@ -244,9 +236,9 @@ def test_known_words_come_back(numbers):
     assert vocabulary.decode(np.array([*numbers, PAD, PAD], dtype=int)) == words
 
 
-def test_what_looks_like_a_special_word_is_unknown(captions):
+def test_what_looks_like_a_special_word_is_unknown(corpus):
     """Oracle: a sentence cannot end itself by a word."""
-    assert captions.target.encode([*SPECIALS, "xyzzy"]) == [UNKNOWN] * 6
+    assert corpus.target.encode([*SPECIALS, "xyzzy"]) == [UNKNOWN] * 6
 
 
 def test_words_are_known_from_the_training_text_alone():
@@ -267,27 +259,27 @@ def test_case_is_kept_where_asked():
     assert small(pairs, lower=False).tokens("Ein Hund.") == ["Ein", "Hund", "."]
 
 
-def test_a_limit_keeps_the_first_training_pairs(captions):
+def test_a_limit_keeps_the_first_training_pairs(corpus):
     """Oracle: the same pairs of the whole corpus; validation and test stay."""
     part = ln.load_corpus("captions", limit=100)
-    assert part.pairs("train") == captions.pairs("train")[:100]
-    assert part.pairs("val") == captions.pairs("val")
-    assert part.checksum == captions.checksum
-    assert len(part.target) < len(captions.target)
+    assert part.pairs("train") == corpus.pairs("train")[:100]
+    assert part.pairs("val") == corpus.pairs("val")
+    assert part.checksum == corpus.checksum
+    assert len(part.target) < len(corpus.target)
 
 
-def test_sentences_to_translate_are_numbered_like_those_of_the_corpus(captions):
+def test_sentences_to_translate_are_numbered_like_those_of_the_corpus(corpus):
     """Oracle: the same sentences as a batch."""
-    german = [pair[0] for pair in captions.pairs("val")[:7]]
-    np.testing.assert_array_equal(captions.encode_sources(german), captions.batch("val", 7).source)
-    assert captions.encode_sources([""]).tolist() == [[END]]
+    german = [pair[0] for pair in corpus.pairs("val")[:7]]
+    np.testing.assert_array_equal(corpus.encode_sources(german), corpus.batch("val", 7).source)
+    assert corpus.encode_sources([""]).tolist() == [[END]]
 
 
-def test_pairs_asked_for_come_in_the_order_asked_for(captions):
+def test_pairs_asked_for_come_in_the_order_asked_for(corpus):
     """Oracle: batches of one pair."""
-    batch = captions.batch("test", [5, 2, 5])
+    batch = corpus.batch("test", [5, 2, 5])
     for row, pair in enumerate((5, 2, 5)):
-        assert rows(batch.source)[row] == rows(captions.batch("test", [pair]).source)[0]
+        assert rows(batch.source)[row] == rows(corpus.batch("test", [pair]).source)[0]
 
 
 @pytest.mark.parametrize(
@@ -298,16 +290,16 @@ def test_pairs_asked_for_come_in_the_order_asked_for(captions):
         (lambda c: c.batch("val", [1000]), r"pair must be a whole number in 0\.\.999, got 1000"),
     ],
 )
-def test_what_a_corpus_does_not_have_is_refused(captions, ask, message):
+def test_what_a_corpus_does_not_have_is_refused(corpus, ask, message):
     """Oracle: the number of validation pairs; other wrong values are in tests/repository/test_bad_input.py."""
     with pytest.raises(ValueError, match=message):
-        ask(captions)
+        ask(corpus)
 
 
-def test_captions_come_together_again(captions):
+def test_captions_come_together_again(corpus):
     """Oracle: the sentences as written, in lower case: every one."""
-    sentences = [sentence for split in SPLITS for pair in captions.pairs(split) for sentence in pair]
-    wrong = [s for s in sentences if captions.text(captions.tokens(s)) != s.lower()]
+    sentences = [sentence for split in SPLITS for pair in corpus.pairs(split) for sentence in pair]
+    wrong = [s for s in sentences if corpus.text(corpus.tokens(s)) != s.lower()]
     assert len(wrong) <= 0.01 * len(sentences), wrong[:5]
 
 
@@ -346,13 +338,13 @@ def test_pieces_of_words_are_read_as_they_are_and_joined_for_scores(tmp_path):
     assert corpus.text(corpus.target.decode(corpus.batch("test", 1).labels[0])) == "and it's no joke."
 
 
-def test_any_folder_is_a_corpus_of_its_own_name(captions, tmp_path, monkeypatch):
+def test_any_folder_is_a_corpus_of_its_own_name(corpus, tmp_path, monkeypatch):
     """Oracle: a copy of the captions under another name, by three paths, then damaged, then without its sums."""
     folder = shutil.copytree(CAPTIONS, tmp_path / "mine")
-    corpus = ln.load_corpus(folder)
-    assert (corpus.name, corpus.checksum) == ("mine", captions.checksum)
+    mine = ln.load_corpus(folder)
+    assert (mine.name, mine.checksum) == ("mine", corpus.checksum)
     monkeypatch.chdir(tmp_path)
-    assert ln.load_corpus("mine") is ln.load_corpus(str(folder)) is corpus
+    assert ln.load_corpus("mine") is ln.load_corpus(str(folder)) is mine
     monkeypatch.chdir(folder)
     assert ln.load_corpus(".").name == "mine"
     with (folder / "val.en").open("a") as file:
@@ -394,21 +386,21 @@ def test_a_corpus_is_read_once_and_again_when_a_file_changes(tmp_path):
     assert ln.load_corpus("captions", folder=folder) is not first
 
 
-def test_a_corpus_travels_to_another_process(captions):
+def test_a_corpus_travels_to_another_process(corpus):
     """Oracle: pickle, by which sweeps send their work."""
-    copy = pickle.loads(pickle.dumps(captions))
-    np.testing.assert_array_equal(copy.batch("val", 9).source, captions.batch("val", 9).source)
+    copy = pickle.loads(pickle.dumps(corpus))
+    np.testing.assert_array_equal(copy.batch("val", 9).source, corpus.batch("val", 9).source)
     assert copy.text(["a", "dog", "."]) == "a dog."
 
 
-def test_nobody_changes_a_corpus_by_accident(captions):
+def test_nobody_changes_a_corpus_by_accident(corpus):
     """Oracle: the second of two batches; attributes and numbers that refuse."""
-    captions.batch("val", 2).source[:] = 0
-    assert captions.batch("val", 2).source.any()
+    corpus.batch("val", 2).source[:] = 0
+    assert corpus.batch("val", 2).source.any()
     with pytest.raises(AttributeError):
-        captions.name = "other"
+        corpus.name = "other"
     with pytest.raises(ValueError, match="read-only"):
-        captions._sentences["val", "de"].numbers[0] = 0
+        corpus._sentences["val", "de"].numbers[0] = 0
 
 
 def test_torchtext_is_loaded_only_to_build_a_vocabulary():

@@ -9,7 +9,6 @@ import sys
 import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 
 import pytest
 
@@ -97,15 +96,6 @@ def home(tmp_path, monkeypatch):
         if entry.variable:
             monkeypatch.delenv(entry.variable, raising=False)
     return tmp_path / "home"
-
-
-@pytest.fixture(scope="session")
-def multi30k():
-    """The folder of the real files."""
-    folder = os.environ.get("LNTUTOR_MULTI30K")
-    if not folder:
-        pytest.skip("LNTUTOR_MULTI30K names no folder: Multi30k may not be passed on, so it is not in the project")
-    return Path(folder)
 
 
 def fetch(server, way, folder):
@@ -283,16 +273,16 @@ def test_a_corpus_of_ones_own_can_be_looked_at_on_the_command_line(home, capsys)
     assert "Set LNTUTOR_IWSLT14" in printed
 
 
-def test_the_published_sums_are_those_of_the_real_files(multi30k):
+def test_the_published_sums_are_those_of_the_real_files(multi30k_folder):
     """Oracle: SHA256SUMS beside the real files, and the sizes of these."""
-    sums = dict(line.split()[::-1] for line in (multi30k / "SHA256SUMS").read_text().splitlines())
+    sums = dict(line.split()[::-1] for line in (multi30k_folder / "SHA256SUMS").read_text().splitlines())
     assert sums == {file.name: file.sha256 for file in MULTI30K}
-    assert [(multi30k / file.name).stat().st_size for file in MULTI30K] == [file.size for file in MULTI30K]
+    assert [(multi30k_folder / file.name).stat().st_size for file in MULTI30K] == [file.size for file in MULTI30K]
 
 
-def test_multi30k_is_downloaded_whole_and_then_loads(multi30k, server, home, capsys, monkeypatch):
+def test_multi30k_is_downloaded_whole_and_then_loads(multi30k_folder, server, home, capsys, monkeypatch):
     """Oracle: the real files, from a server that cuts the first of them once."""
-    server.files = {file.name: (multi30k / file.name).read_bytes() for file in MULTI30K}
+    server.files = {file.name: (multi30k_folder / file.name).read_bytes() for file in MULTI30K}
     monkeypatch.setattr(download, "ADDRESS", server.address("cut"))
     assert main(["data", "multi30k"]) == 1
     monkeypatch.setattr(download, "ADDRESS", server.address("good"))
@@ -301,15 +291,15 @@ def test_multi30k_is_downloaded_whole_and_then_loads(multi30k, server, home, cap
     assert len(ln.load_corpus("multi30k").pairs("train")) == 29_000
 
 
-def test_multi30k_is_brought_from_a_folder_and_checked(multi30k, home, tmp_path, capsys, monkeypatch):
+def test_multi30k_is_brought_from_a_folder_and_checked(multi30k_folder, home, tmp_path, capsys, monkeypatch):
     """Oracle: the real files; then one of them damaged, there and here."""
-    assert main(["data", "multi30k", "--folder", str(multi30k)]) == 0
+    assert main(["data", "multi30k", "--folder", str(multi30k_folder)]) == 0
     kept = download.cache_folder("multi30k")
     assert {path.name for path in kept.iterdir()} == {file.name for file in MULTI30K}
     (kept / "val.de.gz").write_bytes((kept / "val.en.gz").read_bytes())
     with pytest.raises(CorpusError, match=r"val\.de is not the file .* To fix: python -m lntutor data multi30k$"):
         ln.load_corpus("multi30k")
-    (kept / "val.de.gz").write_bytes((multi30k / "val.de.gz").read_bytes()[:-30])
+    (kept / "val.de.gz").write_bytes((multi30k_folder / "val.de.gz").read_bytes()[:-30])
     with pytest.raises(CorpusError, match=r"val\.de\.gz ends too early.* To fix: python -m lntutor data multi30k$"):
         ln.load_corpus("multi30k")
     assert main(["data", "multi30k", "--folder", str(kept)]) == 1
@@ -317,5 +307,5 @@ def test_multi30k_is_brought_from_a_folder_and_checked(multi30k, home, tmp_path,
     (kept / "val.de.gz").unlink()
     assert main(["data", "multi30k", "--folder", str(kept)]) == 1
     assert "lacks val.de.gz" in capsys.readouterr().err
-    monkeypatch.setenv("LNTUTOR_MULTI30K", str(multi30k))
-    assert "goes first" in download._get("multi30k", multi30k)
+    monkeypatch.setenv("LNTUTOR_MULTI30K", str(multi30k_folder))
+    assert "goes first" in download._get("multi30k", multi30k_folder)

@@ -106,18 +106,22 @@ def test_a_generator_may_be_closed_at_any_step_and_what_was_measured_stays(corpu
 
 
 def test_an_interrupt_keeps_what_was_measured(corpus, monkeypatch):
-    """Oracle: an interrupt that comes in the sixth step."""
+    """Oracle: an interrupt that comes in the sixth step, and one while sentences are translated: there is no BLEU."""
     real = Trainer.step
 
-    def interrupted(self, step):
-        if step == 6:
+    def interrupted(*arguments, **_):
+        if arguments[1:] == (6,) or not isinstance(arguments[0], Trainer):
             raise KeyboardInterrupt
-        return real(self, step)
+        return real(*arguments)
 
-    monkeypatch.setattr(Trainer, "step", interrupted)
-    run = train(SMALL, SHORT, corpus, pairs=3, progress=False)
+    with monkeypatch.context() as patch:
+        patch.setattr(Trainer, "step", interrupted)
+        run = train(SMALL, SHORT, corpus, pairs=3, progress=False)
     assert (run.status, len(run.table)) == ("stopped", 5)
     assert len(run.samples) == 3
+    monkeypatch.setattr("lntutor.training.trainer.translate", interrupted)
+    run = train(SMALL, SHORT, corpus, progress=False)
+    assert (run.status, len(run.table), run.bleu) == ("stopped", 12, None)
 
 
 @pytest.mark.parametrize("placement", ["none", "post"])
@@ -162,17 +166,6 @@ def test_what_makes_no_sense_is_refused_before_the_work(corpus, monkeypatch, wro
     monkeypatch.setattr(Trainer, "step", None)
     with pytest.raises(ValueError, match=message):
         train(**{"cfg": SMALL, "how": SHORT, "corpus": corpus, "progress": False} | wrong)
-
-
-def test_an_interrupt_while_translating_keeps_the_run(corpus, monkeypatch):
-    """Oracle: all twelve rows, and no BLEU."""
-
-    def interrupted(*_, **__):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("lntutor.training.trainer.translate", interrupted)
-    run = train(SMALL, SHORT, corpus, progress=False)
-    assert (run.status, len(run.table), run.bleu) == ("stopped", 12, None)
 
 
 def test_a_clipped_gradient_moves_sgd_by_no_more_than_rate_times_limit(corpus):
