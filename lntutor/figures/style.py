@@ -160,7 +160,11 @@ def plain(text: str) -> str:
 
 
 def wrapped(text: str, columns: int) -> str:
-    """Text broken into lines of so many visible characters; tags and entities count as what they show."""
+    """Text broken into lines of so many visible characters; tags and entities count as what they show.
+
+    For figures that plotly draws alone: Save HTML, a page without a kernel, any other front end. Where our own script
+    draws, page/fit.js breaks lines again for the width that it measures.
+    """
     hidden: list[str] = []
 
     def hide(match):  # while lines are counted, each piece of markup is one private character; so is one of the text's

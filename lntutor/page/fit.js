@@ -1,4 +1,4 @@
-// A figure that fits the page: the one place where text is broken, panels are stacked and drawings are scaled to a width.
+// A figure that fits the page: the one place where text, panels and drawings are fitted to the width that the page has.
 // live.js and the pages of the site both begin with this file.
 
 // The picture at so many pixels across, `more` pixels higher than it asks for: data and layout for Plotly.react.
@@ -34,7 +34,8 @@ function isLong(line, room) {
   return ruler.measureText(seen).width > room
 }
 
-// A text with its long lines broken between words.
+// A text with its long lines broken between words, as wide as this page measures them. Python (`wrapped` in
+// figures/style.py) has broken it at the usual width already, for what plotly draws without this file.
 function wrapped(text, room) {
   const lines = []
   for (const long of text.split("<br>")) {
