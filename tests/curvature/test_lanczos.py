@@ -113,21 +113,6 @@ def test_probes_are_drawn_alike_everywhere_and_each_is_its_own():
     assert float(one.norm()) == pytest.approx(1, abs=1e-6)
 
 
-@pytest.mark.parametrize(
-    ("start", "message"),
-    [
-        (torch.zeros(3), "a finite length above 0, got 0.0"),
-        (torch.tensor([1.0, float("nan")]), "a finite length above 0, got nan"),
-        (torch.ones(3, 3), r"must be a vector of floating-point numbers, got torch.float32 \(3, 3\)"),
-        (torch.ones(3, dtype=torch.int64), "must be a vector of floating-point numbers, got torch.int64"),
-    ],
-)
-def test_a_start_that_is_no_direction_is_refused(start, message):
-    """Oracle: the sentence."""
-    with pytest.raises(ValueError, match=message):
-        Lanczos(lambda v: v, start)
-
-
 def test_a_product_that_is_not_finite_is_named_by_its_number():
     """Oracle: an operator that overflows at its second product."""
     calls = []

@@ -118,11 +118,3 @@ def test_curvature_along_training_is_taken_where_the_weights_are(corpus):
     torch.testing.assert_close(adam_squares(trainer, 3), v)
     seen = ends(trainer.learner, batches, steps=12, squares=v)
     assert table["adam_max"].iloc[1] == pytest.approx(seen.lambda_max, rel=1e-5)
-
-
-def test_more_pairs_than_there_are_and_an_encoder_alone_are_refused(corpus):
-    """Oracle: the messages; other wrong values are in tests/repository/test_bad_input.py."""
-    with pytest.raises(ValueError, match=r"pairs must be 1\.\.1000, for captions's split 'val' has no more; got 1001"):
-        hessian_spectrum(SMALL, corpus, pairs=1001)
-    with pytest.raises(ValueError, match="needs stack='encoder-decoder', got 'encoder'"):
-        hessian_spectrum(SMALL.with_(stack="encoder"), corpus)

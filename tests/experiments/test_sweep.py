@@ -115,26 +115,6 @@ def test_a_key_that_two_settings_have_is_asked_about():
     assert sweep(lambda inputs, how, batch: batch, {"batch": [1, 2]}, base, jobs=1)["value"].tolist() == [1, 2]
 
 
-@pytest.mark.parametrize(
-    ("grid", "base", "message"),
-    [
-        ({}, CFG, r"grid must be a dict of one or more lists .* got \{\}"),
-        ({"depth": []}, CFG, r"grid\['depth'\] must have one or more values of different names, got none"),
-        ({"seed": [1, 2, 1]}, CFG, r"grid\['seed'\] must have one or more values of different names, got 1, 2, 1"),
-        ({"dept": [1]}, CFG, r"key 'dept'; it may have placement, depth, .*seed.*did you mean 'depth'\?"),
-        ({"lr": [1]}, CFG, "key 'lr'; it is a field of TrainConfig, which the function is not given"),
-        ({"depth": [1]}, (), r"key 'depth'; it is a field of ModelConfig.*base=\(ModelConfig\(\),\)"),
-        ({"dtype": ["float64"]}, (), "gradient_norms needs cfg: give it in base"),
-        ({"width": [6], "heads": [2, 4]}, CFG, "an impossible cell, width=6, heads=4: heads must divide width"),
-    ],
-)
-def test_a_grid_that_cannot_be_is_answered_before_any_work(grid, base, message, monkeypatch):
-    """Oracle: the sentence: what was given, what is allowed, what to do."""
-    monkeypatch.setattr("lntutor.experiments.sweep.compute", None)
-    with pytest.raises(ValueError, match=message):
-        sweep(ln.gradient_norms, grid, base)
-
-
 def test_a_stored_measurement_is_a_sweep_over_its_cells():
     """Oracle: its cells, measured one by one."""
 

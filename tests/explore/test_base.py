@@ -426,22 +426,6 @@ def test_a_few_controls_can_be_shown_alone_and_closing_takes_the_hidden_ones_too
     assert set(WIDGETS) == before
 
 
-@pytest.mark.parametrize(
-    ("state", "message"),
-    [
-        ({"depth": 49}, r"depth must be in 1\.\.48, got 49"),
-        ({"width": 100}, "width must be one of 16, 32"),
-        ({"placements": ["posst"]}, "placements must be one of 'post'"),
-        ({"preset": "fig 3"}, "preset must be one of theorem"),
-        ({"theory": "yes"}, "theory must be True or False, got 'yes'"),
-    ],
-)
-def test_wrong_keywords_are_answered_with_what_is_allowed(state, message):
-    """Oracle: the messages written here; test_bad_controls.py tries every control."""
-    with pytest.raises(ValueError, match=message):
-        GradientExplorer(**state)
-
-
 def test_a_sentence_with_markup_is_shown_and_not_run():
     """Oracle: no angle bracket of the reader's in any text of the figure."""
     e = AttentionExplorer(sentence="<b>bold</b> <img/src=x> plain")

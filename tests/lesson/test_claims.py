@@ -143,13 +143,6 @@ def test_a_table_that_is_not_stored_is_refused_in_a_sentence(name, near):
     assert set(ledger()["verdict"]) == {NOT_YET}
 
 
-@pytest.mark.parametrize("notebook", ["00", 12, "attention", ""])
-def test_a_notebook_without_claims_is_refused(notebook):
-    """Oracle: the sentence lists those that have."""
-    with pytest.raises(ValueError, match=r"01, 02, .*09; got"):
-        ledger(notebook)
-
-
 @pytest.mark.parametrize("verdict", VERDICTS)
 def test_the_ledger_is_shown_as_a_table_with_a_caption_and_in_plain_text(verdict):
     """Oracle: the recorded words, escaped in HTML and as they are in text."""

@@ -21,7 +21,7 @@ import pytest
 import torch
 
 import lntutor as ln
-from lntutor.lesson.exercises import Exercise, Mistake, Result, check, exercises, find, gradients
+from lntutor.lesson.exercises import Exercise, Mistake, Result, check, exercises, gradients
 from tests.lesson import answers
 from tests.lesson.answers.attention import attention
 
@@ -334,18 +334,6 @@ def test_inputs_are_fresh_and_can_be_drawn_again():
     assert seen[0] != seen[2] != seen[4]
     assert seen[0] != seen[4]
     assert seen[8] == seen[0]
-
-
-def test_an_unknown_exercise_is_named_with_those_near_it():
-    """Oracle: the sentence."""
-    with pytest.raises(ValueError, match=r"no exercise 'atention'\. Did you mean attention"):
-        find("atention")
-    with pytest.raises(ValueError, match="must be one of function, value, text, object"):
-        Exercise("x", "poem", 1, "", "")
-    with pytest.raises(ValueError, match="a function has inputs"):
-        Exercise("x", "function", abs, "", "")
-    with pytest.raises(ValueError, match="a function has inputs"):
-        Exercise("x", "value", 1, "", "", inputs=(lambda random: (1,),))
 
 
 def test_a_check_loads_no_explorer():

@@ -154,12 +154,6 @@ def test_minus_has_the_second_moments_of_plus(quantity):
     np.testing.assert_allclose(one, two, rtol=1e-12)
 
 
-def test_a_forgotten_each_is_named():
-    """Oracle: the words of the fix."""
-    with pytest.raises(ValueError, match=r"wrap a rule for one sub-layer: each\(lambda x, f, N, at: …\)"):
-        Placement("x", "…", lambda x, f, N, at: N(x + f(x)))
-
-
 # Exact zeros ---------------------------------------------------------------------------------------------------
 
 

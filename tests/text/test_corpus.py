@@ -282,20 +282,6 @@ def test_pairs_asked_for_come_in_the_order_asked_for(corpus):
         assert rows(batch.source)[row] == rows(corpus.batch("test", [pair]).source)[0]
 
 
-@pytest.mark.parametrize(
-    ("ask", "message"),
-    [
-        (lambda c: c.stream("train", 4, seed=None), "seed must be .* got None"),
-        (lambda c: c.batch("val", 1001), r"pairs must be a whole number in 1\.\.1000, got 1001"),
-        (lambda c: c.batch("val", [1000]), r"pair must be a whole number in 0\.\.999, got 1000"),
-    ],
-)
-def test_what_a_corpus_does_not_have_is_refused(corpus, ask, message):
-    """Oracle: the number of validation pairs; other wrong values are in tests/repository/test_bad_input.py."""
-    with pytest.raises(ValueError, match=message):
-        ask(corpus)
-
-
 def test_captions_come_together_again(corpus):
     """Oracle: the sentences as written, in lower case: every one."""
     sentences = [sentence for split in SPLITS for pair in corpus.pairs(split) for sentence in pair]

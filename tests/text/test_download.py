@@ -239,16 +239,6 @@ def test_a_variable_that_names_no_folder_is_answered_with_its_name(home, monkeyp
         ln.load_corpus(name)
 
 
-@pytest.mark.parametrize(
-    ("given_name", "message"),
-    [("captons", "Did you mean 'captions'"), ("", "There are captions, multi30k, iwslt14"), ("no/folder", "no/folder")],
-)
-def test_an_unknown_name_is_answered_with_those_there_are(given_name, message):
-    """Oracle: the names of the corpora."""
-    with pytest.raises(CorpusError, match=message):
-        ln.load_corpus(given_name)
-
-
 def test_the_listing_names_each_corpus_its_licence_and_the_way_to_it(home, capsys, monkeypatch):
     """Oracle: the catalogue; the captions ship, the others are not here until a folder is named."""
     assert main(["data"]) == 0

@@ -39,13 +39,6 @@ def test_padding_is_left_out():
     assert table["value"].mean() == pytest.approx(direct["value"].item(), rel=1e-5)
 
 
-@pytest.mark.parametrize("placement", ["none", "residual"])
-def test_without_one_last_norm_it_says_so(placement):
-    """Oracle: placements with no norm at the end, or with two streams."""
-    with pytest.raises(ValueError, match="no single norm that reads its stream last"):
-        last_norm_inputs(ln.ModelConfig(placement, 1, 16, 2, 16, stack="encoder"), seeds=0)
-
-
 def test_the_spread_is_that_of_a_sum_of_squares():
     """Oracle: a relative standard deviation of √(2/d) for Pre-LN with one token (a χ² variable)."""
     d = 64
@@ -73,11 +66,3 @@ def test_the_promise_is_theorem_1s():
 def test_many_positions_cost_the_union_bound():
     """Oracle: 1 − n(1 − p), never below 0."""
     assert [round(paper.at_every_position(0.765, n), 3) for n in (1, 2, 4, 5)] == [0.765, 0.53, 0.06, 0.0]
-
-
-def test_odd_values_are_named():
-    """Oracle: the sentence."""
-    with pytest.raises(ValueError, match="one or more numbers"):
-        paper.least_delta([], 0.1)
-    with pytest.raises(ValueError, match="epsilon must be a number"):
-        paper.least_delta([1.0], -0.1)

@@ -67,14 +67,6 @@ def test_layers_are_warmed_up_as_they_are_named(setting, warm):
     assert found == warm
 
 
-def test_a_layer_that_is_not_there_is_refused_by_name():
-    """Oracle: the sentence that a reader needs."""
-    with pytest.raises(ValueError, match=r"decoder\.3.*depth 2"):
-        groups(ModelConfig(depth=2), TrainConfig(warmup_only=("decoder.3",)))
-    with pytest.raises(ValueError, match=r"encoder, encoder\.1"):
-        groups(ModelConfig(depth=1, stack="encoder"), TrainConfig(warmup_only=("decoder",)))
-
-
 def test_one_flat_buffer_learns_as_many_tensors_do():
     """Oracle: torch's RAdam, one parameter per tensor, on a quadratic loss; test_network has Adam and SGD."""
     how = TrainConfig("radam", lr=1e-2, warmup=4, steps=10)

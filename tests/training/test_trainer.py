@@ -150,24 +150,6 @@ def test_a_last_step_that_breaks_the_weights_is_a_divergence(corpus, monkeypatch
     assert (run.status, run.val_loss, run.bleu) == ("diverged", float("inf"), None)
 
 
-@pytest.mark.parametrize(
-    ("wrong", "message"),
-    [
-        ({"pairs": -1}, "pairs must be a whole number"),
-        ({"beam": 0}, "beam must be a whole number"),
-        ({"samples": -2}, "samples must be a whole number"),
-        ({"corpus": "captions"}, r"got 'captions'; load_corpus\('captions'\) gives one"),
-        ({"cfg": SMALL.with_(stack="encoder")}, "needs a model with stack='encoder-decoder', got stack='encoder'"),
-        ({"how": SHORT.with_(task="masked_words")}, "needs a model with stack='encoder'"),
-    ],
-)
-def test_what_makes_no_sense_is_refused_before_the_work(corpus, monkeypatch, wrong, message):
-    """Oracle: the message, and no step taken."""
-    monkeypatch.setattr(Trainer, "step", None)
-    with pytest.raises(ValueError, match=message):
-        train(**{"cfg": SMALL, "how": SHORT, "corpus": corpus, "progress": False} | wrong)
-
-
 def test_a_clipped_gradient_moves_sgd_by_no_more_than_rate_times_limit(corpus):
     """Oracle: ‖Δθ‖ = lr · clip in the first step, by the definition of clipping."""
     trainer = Trainer(SMALL, SHORT.with_(optimizer="sgd", lr=0.5, clip=0.01), corpus)
