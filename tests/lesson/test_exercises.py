@@ -8,8 +8,6 @@ import ast
 import itertools
 import linecache
 import re
-import subprocess
-import sys
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -334,18 +332,6 @@ def test_inputs_are_fresh_and_can_be_drawn_again():
     assert seen[0] != seen[2] != seen[4]
     assert seen[0] != seen[4]
     assert seen[8] == seen[0]
-
-
-def test_a_check_loads_no_explorer():
-    """Oracle: Python's own list of modules, in a fresh process; lessons know nothing of explorers."""
-    code = """
-import sys
-from lntutor.lesson import check, how_far
-check("pre_is_larger", how_far({"depth": 2, "width": 16, "tokens": 2}))
-print([name for name in sys.modules if name.startswith("lntutor.explore")])
-"""
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
 
 
 def test_a_setting_is_judged_by_what_is_measured():

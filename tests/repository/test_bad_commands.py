@@ -108,14 +108,6 @@ def test_every_command_is_in_the_table_has_help_and_is_listed(capsys):
         assert "usage" in capsys.readouterr().out
 
 
-def test_the_command_line_loads_nothing_heavy():
-    """Oracle: sys.modules of a fresh process."""
-    modules = "lntutor.__main__, lntutor.publish.doctor, lntutor.publish.lab, lntutor.text.download"
-    code = f"import sys, {modules}; print(*sys.modules)"
-    loaded = subprocess.check_output([sys.executable, "-c", code], text=True).split()
-    assert not {"torch", "numpy", "pandas", "jupyterlab", "plotly"} & set(loaded)
-
-
 # What goes wrong while a command runs ----------------------------------------------------------------------------
 
 

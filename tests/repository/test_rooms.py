@@ -1,6 +1,8 @@
 """The rooms of the package: who may import whom, read from the sources."""
 
 import ast
+import subprocess
+import sys
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -18,6 +20,18 @@ MODULES = {
     ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts).removesuffix(".__init__"): path
     for path in sorted(PACKAGE.rglob("*.py"))
 }
+NOT_LOADED = {  # code → modules that it does not need
+    "import lntutor; lntutor.ModelConfig()": "torch plotly pandas",
+    "import lntutor.__main__, lntutor.publish.doctor, lntutor.publish.lab, lntutor.text.download":
+        "torch numpy pandas jupyterlab plotly",
+    "import lntutor; lntutor.load_corpus": "torch torchtext",
+    "import lntutor; lntutor.predict(lntutor.ModelConfig.theorem(), 'gradient')": "torch plotly",  # uniform attention
+    "import lntutor.figures": "torch ipywidgets",
+    "import lntutor.explore; lntutor.explore.CurvatureExplorer()":
+        "torchtext lntutor.text.corpus lntutor.curvature.spectrum lntutor.experiments.stored",
+    "from lntutor.lesson import check, how_far\n"
+    "check('pre_is_larger', how_far({'depth': 2, 'width': 16, 'tokens': 2}))": "lntutor.explore",
+}  # fmt: skip
 TREES = {name: ast.parse(path.read_text(encoding="utf-8")) for name, path in MODULES.items()}
 
 
@@ -119,6 +133,15 @@ def test_theory_and_figures_load_no_torch():
     for name in (name for name in MODULES if room(name) in ("theory", "figures")):
         found = packages(*(imports(other, at_import(TREES[other])) for other in loaded_by(name)))
         assert "torch" not in found, name
+
+
+@pytest.mark.parametrize("code", NOT_LOADED)
+def test_what_is_not_needed_is_not_loaded(code):
+    """Oracle: Python's own list of modules, in a fresh process."""
+    output = subprocess.check_output([sys.executable, "-c", f"{code}\nimport sys\nprint(*sys.modules)"], text=True)
+    loaded = set(output.splitlines()[-1].split())
+    assert "lntutor" in loaded
+    assert not loaded & set(NOT_LOADED[code].split())
 
 
 def test_what_measures_and_trains_knows_no_plots_and_no_widgets():
