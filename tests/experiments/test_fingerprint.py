@@ -1,7 +1,5 @@
 """What a function is: the keys of remembered results change with the code that runs, and with nothing else."""
 
-import subprocess
-import sys
 import threading
 
 import numpy as np
@@ -10,6 +8,7 @@ import pytest
 import lntutor as ln
 from lntutor import figures
 from lntutor.experiments.fingerprint import SOURCES, fingerprint, module_code
+from tests.processes import run_python
 
 CFG = ln.ModelConfig("post", depth=2, width=16, heads=2, ffn=16)
 
@@ -83,7 +82,7 @@ def importing_function(placement):
 def test_a_cell_depends_on_the_code_that_it_runs_and_on_nothing_else(edit, function, runs):
     """Oracle: what Python imports to run it, in a process of its own."""
     code = f"import sys, {runs.__module__}; print(*(name for name in sys.modules if name.startswith('lntutor.')))"
-    ran = {*subprocess.check_output([sys.executable, "-c", code], text=True).split()}
+    ran = set(run_python(code).split())
     before = fingerprint(function)
     for name in sorted(SOURCES.keys() - {"lntutor"}):
         edit(name, lambda text: text + "\nEXTRA = 1\n")

@@ -22,6 +22,7 @@ from lntutor.experiments.cells import CellError
 from lntutor.experiments.compare import finals
 from lntutor.experiments.stored_spectra import StoredSweep
 from lntutor.model.placements import each
+from tests.processes import run_python
 
 CFG = ln.ModelConfig("post", depth=2, width=16, heads=2, ffn=16)
 GRID = {"placement": ["post", "pre"], "depth": [2, 1], "seed": [0, 3]}
@@ -214,9 +215,7 @@ def test_a_name_is_the_same_in_another_process():
     code = "import sys, lntutor as ln\ndef f(x):\n  print('called')\n  return x in {'a', 'b', 'c'}\n"
     code += "table = ln.sweep(f, {'x': ['a', 'd']}, progress=False)"
     exec(code, {"__name__": "__main__"})
-    command = [sys.executable, "-c", f"{code}; print(table['value'].tolist())"]
-    done = subprocess.check_output(command, text=True, env=os.environ | {"PYTHONHASHSEED": "1"})
-    assert done == "[True, False]\n"
+    assert run_python(f"{code}; print(table['value'].tolist())", PYTHONHASHSEED="1") == "[True, False]\n"
 
 
 def test_a_folder_that_cannot_be_written_costs_only_the_memory(tmp_path, monkeypatch, capsys):

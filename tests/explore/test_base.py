@@ -15,6 +15,7 @@ import lntutor as ln
 from lntutor import explore, figures
 from lntutor.explore import AttentionExplorer, GradientExplorer, PlacementExplorer, SignalExplorer, base
 from tests.explore.explorers import EXPLORERS, same_picture, small, some_values, until
+from tests.processes import run_python
 
 pytestmark = pytest.mark.usefixtures("no_pause")
 
@@ -314,8 +315,7 @@ explorer.controls["placement"].value = "pre"
 time.sleep(base.PAUSE + 1)
 print((before - psutil.Process().memory_info().rss) / 2**20)
 """
-    printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    assert float(printed) > 300
+    assert float(run_python(code)) > 300
 
 
 def test_only_so_many_states_are_remembered(monkeypatch):

@@ -2,8 +2,6 @@
 
 import io
 import platform
-import subprocess
-import sys
 
 import numpy as np
 import pandas as pd
@@ -17,6 +15,7 @@ from lntutor.explore import CurvatureExplorer, curvature_plan
 from lntutor.explore.curvature_plan import MeasuredSpectrum, SpectrumSetting
 from lntutor.text import corpus
 from tests.explore.explorers import CURVATURE, finish, measured, same_spectrum, status_text, until
+from tests.processes import run_python
 
 COMMAND = "python -m lntutor results hessian --corpus captions"
 STORED = [("post", 0, "hessian"), ("post", 1, "hessian"), ("pre", 0, "hessian"), ("pre", 0, "relative")]
@@ -213,8 +212,7 @@ for kind in ("hessian", "gauss_newton"):
         iteration.operator._kept.clear()
     print(counted / (sizes[0] - sizes[1]))
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert [float(ratio) for ratio in done.stdout.split()] == pytest.approx([1, 1], rel=0.08)
+    assert [float(ratio) for ratio in run_python(code).split()] == pytest.approx([1, 1], rel=0.08)
 
 
 def test_a_new_start_that_is_stopped_soon_does_not_replace_what_has_more_products(gate, start):

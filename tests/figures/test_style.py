@@ -1,7 +1,5 @@
 """How figures look: colours that stand out, one look per placement, lines broken between words."""
 
-import subprocess
-import sys
 import textwrap
 
 import pytest
@@ -12,6 +10,7 @@ from lntutor import figures
 from lntutor.figures import style
 from lntutor.model.placements import PLACEMENTS
 from tests.figures.registry import KEYS, luminance
+from tests.processes import run_python
 
 
 @given(st.text("a \ue000\uf8ff\U000f0000\U000fffff\U0010ffff", max_size=40), st.integers(1, 20))
@@ -31,8 +30,7 @@ def test_marks_stand_out_from_white(key):
 def test_every_built_in_placement_has_its_own_style_and_a_new_one_a_stable_style_unlike_them():
     """Oracle: no two are equal in colour, dash or marker; the same name in another process has the same style."""
     code = "from lntutor.figures import placement_style; print(placement_style('mine'))"
-    printed = subprocess.check_output([sys.executable, "-c", code], text=True)
-    assert printed.strip() == str(figures.placement_style("mine"))
+    assert run_python(code).strip() == str(figures.placement_style("mine"))
     built_in = [figures.placement_style(key) for key in KEYS]
     new = [figures.placement_style(f"mine_{i}") for i in range(20)]
     for part in ("color", "dash", "symbol"):
@@ -62,4 +60,4 @@ before = pio.templates.default, set(pio.templates)
 import lntutor.figures
 assert before == (pio.templates.default, set(pio.templates))
 """
-    subprocess.run([sys.executable, "-c", code], check=True)
+    run_python(code)

@@ -1,8 +1,6 @@
 """The claims ledger: every claim has its row, and what is recorded stands in it."""
 
 import re
-import subprocess
-import sys
 
 import numpy as np
 import pandas as pd
@@ -12,6 +10,7 @@ from lntutor.experiments.stored import FOLDER
 from lntutor.lesson import claims
 from lntutor.lesson import notes as store
 from lntutor.lesson.claims import CLAIMS, COLUMNS, NOT_YET, VERDICTS, ledger, record, show_ledger, whole_ledger
+from tests.processes import run_python
 
 pytestmark = pytest.mark.usefixtures("notes")
 PROMISED = {
@@ -87,8 +86,7 @@ record("lemma1", 1, verdict="holds")
 repr(show_ledger())
 print(*ledger("02_layer_norm").loc["talk.sigma", ["measured", "verdict"]], "torch" in sys.modules)
 """
-    printed = subprocess.check_output([sys.executable, "-c", code], text=True)
-    assert printed.strip() == "variance d does not hold here False"
+    assert run_python(code).strip() == "variance d does not hold here False"
 
 
 @pytest.mark.parametrize(

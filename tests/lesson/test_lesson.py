@@ -20,6 +20,7 @@ from lntutor.lesson import Predict, inventory, inventory_score, question, readin
 from lntutor.lesson import notes as store
 from lntutor.lesson.quiz_items import INVENTORY, READINESS
 from lntutor.page import live
+from tests.processes import run_python
 
 pytestmark = pytest.mark.usefixtures("notes")
 CHOICES = ["it grows", "it stays", "it falls"]
@@ -331,7 +332,7 @@ def test_another_process_knows_the_guess_without_widgets(tmp_path):
     guessed("it stays")
     code = "import sys, lntutor.lesson.quiz_items; from lntutor.lesson.notes import guess_of as g; "
     code += "print(g('growth'), g('other'), {'ipywidgets', 'plotly'} & set(sys.modules))"
-    assert subprocess.check_output([sys.executable, "-c", code], text=True).strip() == "it stays None set()"
+    assert run_python(code).strip() == "it stays None set()"
     assert {path.name for path in tmp_path.iterdir()} == {"notes.json", "notes.lock"}
 
 

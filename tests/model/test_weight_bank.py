@@ -1,8 +1,6 @@
 """The weight bank: the same samples for everyone, nested, deterministic, under a limit."""
 
 import hashlib
-import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -17,6 +15,7 @@ from lntutor.measure.inputs import feed, word_numbers
 from lntutor.model.parameters import Matrix, matrices, scale, std
 from lntutor.model.placements import Box
 from lntutor.model.weight_bank import BANK, GIB, MEMORY, WeightBank, Weights, bytes_needed, memory_limit
+from tests.processes import run_python
 
 
 @given(st.integers(1, 150), st.integers(1, 150), st.integers(0, 150), st.integers(0, 150), st.booleans())
@@ -38,8 +37,7 @@ def test_samples_are_the_same_in_another_process():
         "drawn = WeightBank().samples(3, ('decoder', 2, 'ffn', 'W_1'), 70, 130).numpy(); "
         "print(hashlib.sha256(drawn.tobytes()).hexdigest())"
     )
-    envs = ({"PYTHONHASHSEED": seed, "PATH": ""} for seed in "12")
-    answers = {subprocess.check_output([sys.executable, "-c", code], text=True, env=env).strip() for env in envs}
+    answers = {run_python(code, PYTHONHASHSEED=seed).strip() for seed in "12"}
     here = WeightBank().samples(3, ("decoder", 2, "ffn", "W_1"), 70, 130).numpy()
     assert answers == {hashlib.sha256(here.tobytes()).hexdigest()}
 

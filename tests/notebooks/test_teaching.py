@@ -4,7 +4,6 @@ import ast
 import contextlib
 import io
 import re
-from pathlib import Path
 from typing import NamedTuple
 
 import pytest
@@ -16,9 +15,9 @@ from lntutor.explore.training_plan import plan
 from lntutor.lesson.notes import NOTES
 from lntutor.publish.gallery import EXPLORERS
 from tests.explore.explorers import NAMES
+from tests.processes import ROOT
 from tools import sheet
 
-ROOT = Path(__file__).resolve().parents[2]
 GUIDE = (ROOT / "notebooks" / "TEACHING.md").read_text(encoding="utf-8")
 SENTENCE = (
     "Backward through LN, the gradient is divided by the size of what went in; Post-LN always feeds it size √1.5, "

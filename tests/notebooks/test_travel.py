@@ -6,15 +6,11 @@ lessons are run by `python tools/travel.py`, whose report is benchmarks/travel.c
 
 import csv
 import itertools
-import os
 import re
-import subprocess
-import sys
 from collections.abc import Callable
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 
 import nbformat
 import numpy as np
@@ -29,9 +25,9 @@ from lntutor.lesson.claims import stored
 from lntutor.measure.recorder import AGREEMENT, FAINT
 from lntutor.model import random_streams
 from lntutor.model.weight_bank import WeightBank
+from tests.processes import ROOT, run_python
 from tools import travel
 
-ROOT = Path(__file__).resolve().parents[2]
 NOTEBOOKS = {path.stem[:2]: path for path in sorted((ROOT / "notebooks").glob("*.ipynb"))}
 SEED_SETS = (1000, 2000)  # first seeds; the lessons begin at 0
 ONE = ln.Inputs(tokens=1, loss="probe")
@@ -297,8 +293,7 @@ def test_gradients_without_a_skip_below_cross_attention_are_flagged(dtype):
 def test_an_environment_variable_draws_every_stream_anew(monkeypatch):
     """Oracle: a second process reads the variable; samples and cache keys change."""
     code = "from lntutor.model import random_streams as r; print(r.DRAWN, r.random_stream(0, 'a').integers(10**9))"
-    environment = {**os.environ, random_streams.SAMPLE: "b"}
-    printed = subprocess.check_output([sys.executable, "-c", code], env=environment, cwd=ROOT, text=True).split()
+    printed = run_python(code, **{random_streams.SAMPLE: "b"}).split()
 
     def drawn() -> tuple:
         weights = WeightBank().samples(0, ("W",), 8, 8)

@@ -18,8 +18,8 @@ import lntutor as ln
 from benchmarks.classroom import arrive, memory
 from lntutor.explore import GradientExplorer
 from lntutor.model.weight_bank import memory_limit
+from tests.processes import ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "notebooks" / "SERVER.md").read_text(encoding="utf-8")
 OFFLINE = "LNTUTOR_OFFLINE"  # set where there is no package index, and the environment cannot be built
 STUDENTS = 6  # benchmarks/classroom.py has 20

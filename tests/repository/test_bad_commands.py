@@ -5,7 +5,6 @@ import os
 import re
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -17,8 +16,8 @@ from lntutor.lesson import notes
 from lntutor.model import weight_bank as weights
 from lntutor.publish import browser
 from lntutor.text import download
+from tests.processes import ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
 SMALL = ("--depth", "1", "--width", "8", "--heads", "1", "--ffn", "8")
 PORT = "must be a number from 1 to 65535, got"
 LETTERS = "must be at least six small letters a to z, got"

@@ -4,11 +4,11 @@ import ast
 import re
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
+from tests.processes import ROOT
+
 BENCHMARKS = sorted((ROOT / "benchmarks").glob("[a-z]*.py"))
 
 

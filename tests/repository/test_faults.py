@@ -33,9 +33,8 @@ from lntutor.lesson import run_notebook as lessons
 from lntutor.text import files
 from lntutor.training import progress as bars
 from lntutor.training import trainer as training
+from tests.processes import ROOT
 
-TESTS = Path(__file__).resolve().parents[1]
-ROOT = TESTS.parent
 TINY = ln.ModelConfig("pre", depth=1, width=16, heads=2, ffn=16)
 YEARS = 10 * 365 * 24 * 3600
 

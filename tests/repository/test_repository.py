@@ -4,7 +4,6 @@ import json
 import os
 import re
 import subprocess
-import sys
 import tomllib
 from importlib import metadata
 from pathlib import Path
@@ -17,9 +16,9 @@ import lntutor
 from lntutor.__main__ import COMMANDS
 from lntutor.lesson.claims import stored
 from lntutor.publish import doctor
+from tests.processes import ROOT, run_python
 from tools import bootstrap
 
-ROOT = Path(__file__).resolve().parents[2]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))  # and not the checkpoints that JupyterLab keeps
 READABLE_HOSTS = {"arxiv.org", "doi.org", "tljh.jupyter.org", "mybinder.org", "127.0.0.1", "localhost"}
 NO_HOSTS = {"localhost.invalid", "www.w3.org"}  # a name that no machine has, for a test; the name of SVG, never opened
@@ -176,16 +175,10 @@ def readme_example(heading: str = "## In Python") -> tuple[str, str]:
     return blocks[1], blocks[2]
 
 
-def printed(code: str, *options: str) -> str:
-    """What this code prints in a process of its own."""
-    command = [sys.executable, "-X", "utf8", *options, "-c", code]
-    return subprocess.run(command, cwd=ROOT, encoding="utf-8", stdout=subprocess.PIPE, check=True).stdout
-
-
 def test_the_example_in_the_readme_prints_what_it_says():
     """Oracle: running it in a process of its own, warnings being errors."""
     code, output = readme_example()
-    assert printed(code, "-W", "error") == output
+    assert run_python(code, options=("-W", "error")) == output
 
 
 EXAMPLES = {  # heading → code before it, number of values, allowed difference
@@ -204,9 +197,9 @@ def test_a_longer_example_in_the_readme_ends_as_it_says(heading):
     """
     before, pattern, count, tolerance = EXAMPLES[heading]
     code, output = readme_example(f"### {heading}")
-    start = f"import torch\nimport lntutor as ln\ntorch.set_num_threads(1)\n{before}\n"
+    code = f"import torch\nimport lntutor as ln\ntorch.set_num_threads(1)\n{before}\n{code}"
     readme_values, run_values = (
-        [float(value) for value in re.findall(pattern, text, re.MULTILINE)] for text in (output, printed(start + code))
+        [float(value) for value in re.findall(pattern, text, re.MULTILINE)] for text in (output, run_python(code))
     )
     assert len(readme_values) == len(run_values) == count
     if heading == "Training":  # Post-LN, Pre-LN

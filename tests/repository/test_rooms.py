@@ -1,14 +1,13 @@
 """The rooms of the package: who may import whom, read from the sources."""
 
 import ast
-import subprocess
-import sys
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
 
 import lntutor
+from tests.processes import run_python
 
 PACKAGE = Path(lntutor.__file__).resolve().parent
 ORDER = (  # as told in lntutor/__init__.py; rooms on one line do not import each other
@@ -138,8 +137,7 @@ def test_theory_and_figures_load_no_torch():
 @pytest.mark.parametrize("code", NOT_LOADED)
 def test_what_is_not_needed_is_not_loaded(code):
     """Oracle: Python's own list of modules, in a fresh process."""
-    output = subprocess.check_output([sys.executable, "-c", f"{code}\nimport sys\nprint(*sys.modules)"], text=True)
-    loaded = set(output.splitlines()[-1].split())
+    loaded = set(run_python(f"{code}\nimport sys\nprint(*sys.modules)").splitlines()[-1].split())
     assert "lntutor" in loaded
     assert not loaded & set(NOT_LOADED[code].split())
 

@@ -5,7 +5,6 @@ import json
 import re
 from collections.abc import Iterator
 from html.parser import HTMLParser
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -18,8 +17,8 @@ from lntutor.explore import AttentionExplorer, GradientExplorer, PlacementExplor
 from lntutor.lesson import claims, notes
 from lntutor.lesson.exercises import check
 from lntutor.lesson.quiz_items import Choice, Item
+from tests.processes import ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
 CODE = sorted(path for folder in ("lntutor", "tools", "benchmarks") for path in (ROOT / folder).rglob("*.py"))
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 

@@ -9,9 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.processes import ROOT
 from tools import bootstrap, check, install_browser
-
-ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture

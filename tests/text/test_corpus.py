@@ -4,8 +4,6 @@ import gzip
 import os
 import pickle
 import shutil
-import subprocess
-import sys
 from collections import Counter
 from itertools import islice
 from pathlib import Path
@@ -21,6 +19,7 @@ from lntutor.text.corpus import END, MASK, PAD, SPECIALS, SPLITS, START, UNKNOWN
 from lntutor.text.download import CAPTIONS
 from lntutor.text.sentence_pairs import LANGUAGES, ParallelText
 from lntutor.text.tokens import split_words
+from tests.processes import run_python
 
 VOCABULARY = ["der", "die", "das", "ein", "hund", "katze", "läuft", "springt", ".", ",", "und", "groß"]
 WORDS = st.lists(st.sampled_from(VOCABULARY), min_size=1, max_size=9)
@@ -392,5 +391,4 @@ def test_nobody_changes_a_corpus_by_accident(corpus):
 def test_torchtext_is_loaded_without_a_warning():
     """Oracle: a fresh process, where every warning is an error."""
     code = "import sys, lntutor as ln; ln.load_corpus('captions', limit=50); print('torchtext' in sys.modules)"
-    done = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True)
-    assert done.stdout.split() == ["True"], done.stderr
+    assert run_python(code, options=("-W", "error")) == "True\n"
