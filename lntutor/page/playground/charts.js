@@ -81,20 +81,23 @@ function reachOf(bars, others, theory) {
 
 // The last layer by depth ----------------------------------------------------------------------------------------
 
-const DEPTH_LAYERS = ["grid", "shadowline", "shadowmark", "theoryline", "seriesline", "range", "mark", "markopen",
-  "ring"]
+const DEPTH_LAYERS = [
+  "grid", "shadowline", "shadowmark", "pin0", "pin1", "pin2", "pin3", "theoryline", "seriesline", "range", "mark",
+  "markopen", "ring",
+]
 
-function depthPicture(sheet, { shown, before, state, width, height, unit, style }) {
+function depthPicture(sheet, { shown, before, pins, state, width, height, unit, style }) {
   sheet.begin(width, height)
   setAll(sheet.paths.get("seriesline"), { "stroke-dasharray": dashArray(style.dash) || false })
   const curves = depthCurves(shown.result, state)
-  const old = before ? depthCurves(before.result, { ...before.state, parameter: state.parameter }) : []
+  const depths = distinct(curves.flatMap(({ points }) => points.map(({ depth }) => depth))).sort((a, b) => a - b)
+  const most = Math.max(...depths, 2)
+  const within = ({ points }) => ({ points: points.filter(({ depth }) => depth <= most) })
+  const [old, ...kept] = [before, ...pins].map((one) => (one ? depthCurves(one.result, state).map(within) : []))
   const [left, right, top, bottom] = [58 * unit, width - 20, 16 * unit, height - 42 * unit]
   const points = (list) => list.flatMap((curve) => curve.points)
-  const y = logScale(reachOf(points(curves), points(old), state.theory), bottom, top, (bottom - top) / (30 * unit),
-    6, 1.6)
-  const depths = distinct(points(curves).map((point) => point.depth)).sort((a, b) => a - b)
-  const most = Math.max(...depths, 2)
+  const reach = reachOf(points(curves), points([...old, ...kept.flat()]), state.theory)
+  const y = logScale(reach, bottom, top, (bottom - top) / (30 * unit), 6, 1.6)
   const x = (depth) => left + 14 + ((right - left - 28) * Math.log(depth)) / Math.log(most)
   for (const tick of y.ticks) {
     sheet.line("grid", [left, tick.at], [right, tick.at])
@@ -108,12 +111,13 @@ function depthPicture(sheet, { shown, before, state, width, height, unit, style 
   }
   sheet.text((left + right) / 2, height - 6, "depth of the model (layers on each side)", "lnp-tick", "middle")
   for (const curve of old) depthCurve(sheet, curve, x, y, style, "shadowline", "shadowmark")
+  kept.forEach((list, i) => list.forEach((curve) => depthCurve(sheet, curve, x, y, style, `pin${i}`, null)))
   for (const curve of curves) {
     const mark = curve === curves[0] ? "mark" : "markopen"
     depthCurve(sheet, curve, x, y, style, null, mark)
     const expected = curve.points.filter((point) => point.theory)
-    if (state.theory && expected.length > 1) sheet.line("theoryline",
-      ...expected.map((p) => [x(p.depth), y.at(p.theory)]))
+    const line = expected.map((p) => [x(p.depth), y.at(p.theory)])
+    if (state.theory && line.length > 1) sheet.line("theoryline", ...line)
     const here = curve.points.find((p) => p.depth === shown.state.depth && p.kind === "number")
     if (here) sheet.shape("ring", markerPath("circle", x(here.depth), y.at(here.mean), 11))
   }
@@ -129,6 +133,6 @@ function depthCurve(sheet, { points }, x, y, style, line, mark) {
   if (kept.length > 1) sheet.line(line ?? "seriesline", ...kept.map((point) => [x(point.depth), y.at(point.mean)]))
   for (const { depth, low, high, mean } of kept) {
     if (!line) sheet.line("range", [x(depth), y.at(low)], [x(depth), y.at(high)])
-    sheet.shape(mark, markerPath(line ? "circle" : style.marker, x(depth), y.at(mean), line ? 3.5 : 5.5))
+    if (mark) sheet.shape(mark, markerPath(line ? "circle" : style.marker, x(depth), y.at(mean), line ? 3.5 : 5.5))
   }
 }

@@ -35,9 +35,7 @@ function segmentControl({ label, values, words, onChange }) {
   const name = `lnp-group-${++groups}` // a name of its own: two playgrounds share a page
   const inputs = values.map((value) => htmlNode("input", { type: "radio", name, onchange: () => onChange(value) }))
   const labels = values.map((value, i) => {
-    const text = htmlNode("span")
-    writeText(text, words(value))
-    return htmlNode("label", {}, inputs[i], text)
+    return htmlNode("label", {}, inputs[i], textNode(words(value)))
   })
   return {
     element: htmlNode("fieldset", { class: "lnp-segments" }, htmlNode("legend", {}, label),
@@ -50,10 +48,8 @@ function segmentControl({ label, values, words, onChange }) {
 
 function switchControl({ label, onChange }) {
   const input = htmlNode("input", { type: "checkbox", role: "switch", onchange: () => onChange(input.checked) })
-  const text = htmlNode("span")
-  writeText(text, label)
   return {
-    element: htmlNode("label", { class: "lnp-switch" }, input, text),
+    element: htmlNode("label", { class: "lnp-switch" }, input, textNode(label)),
     show(value) {
       input.checked = value
     },

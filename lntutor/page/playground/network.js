@@ -48,16 +48,15 @@ function drawColumn(sheet, place, { state, shapes }, side, view) {
   sheet.line("wire", [stream, base + 20 * unit], [stream, base])
   sheet.line("wire", [stream, topOf(depth)], [stream, ends])
   sheet.line("wire", [stream - 4, ends + 5], [stream, ends], [stream + 4, ends + 5])
-  const read = state.stack === "encoder-decoder" && side === "encoder" &&
-    place.width > 760 * unit ? ": the decoder reads its output" : ""
-  sheet.text(left, 14 * unit, capitalised(side) + read, "lnp-side")
+  const read = state.stack === "encoder-decoder" && side === "encoder" && place.width > 760 * unit
+  sheet.text(left, 14 * unit, capitalised(side) + (read ? ": the decoder reads its output" : ""), "lnp-side")
   if (wide || view !== "signal") sheet.text(box + glyph * 0.3, base + 17 * unit, "input", "lnp-tick")
   const step = layerStep(row, unit)
   for (let layer = 1; layer <= depth; layer++) {
     drawLayer(sheet, place, shapes[side].layers[layer - 1], box, stream, layer)
-    if (layer % step === 0 || layer === depth || (layer === 1 && step < 6))
-      if (layer === depth || depth - layer >= step) sheet.text(box - 5, topOf(layer) + row / 2 + 4 * unit,
-        String(layer), "lnp-tick", "end")
+    const lowest = layer === 1 && (step - 1) * row >= 14 * unit
+    if (layer === depth || ((layer % step === 0 || lowest) && depth - layer >= step))
+      sheet.text(box - 5, topOf(layer) + row / 2 + 4 * unit, String(layer), "lnp-tick", "end")
   }
   if (shapes[side].end) sheet.rect("normbar", stream - glyph * 0.13, topOf(depth + 1) + 13, glyph * 0.26, 5, 1.5)
 }
@@ -118,9 +117,12 @@ function drawBars(sheet, place, { shown, before, pins, state, style }) {
 
 function drawAxis(sheet, { top, base, unit, heightOf, topOf, depth }, scale, left) {
   const high = Math.min(top, topOf(depth + 1))
+  let free = -Infinity
   for (const { at, text } of scale.ticks) {
     sheet.line("grid", [left + at, Math.max(high, 24 * unit)], [left + at, base + heightOf(0) + 2])
+    if (at < free) continue
     sheet.text(left + at, base + heightOf(0) + 16 * unit, text, "lnp-tick", "middle")
+    free = at + 28 * unit
   }
 }
 
@@ -166,7 +168,7 @@ function drawBar(sheet, place, scale, bar, state, style) {
   if (theory >= 0 && theory <= place.columns[bar.side].end - x + 4) sheet.rect("theory", x + theory - 1, y, 2.2, height)
   if (height < 12.5 * place.unit) return
   const words = columnText(bar.mean, place.wide ? 3 : 2)
-  const lane = bar.lanes > 1 && place.wide && state.view === "gradient" ? `${bar.block} ` : ""
+  const lane = bar.lanes > 1 && place.wide && state.view !== "signal" ? `${bar.block} ` : ""
   sheet.text(place.columns[bar.side].right, middle + 4.2 * place.unit, lane + words,
     place.wide ? "lnp-number" : "lnp-number lnp-narrow", "end")
 }

@@ -27,12 +27,22 @@ function svgNode(tag, attributes = {}, ...children) {
   return node
 }
 
+function buttonNode(words, onclick, attributes = {}) {
+  return htmlNode("button", { type: "button", onclick, ...attributes }, words)
+}
+
 // Text in which W_2 is W with a lowered 2; nothing is written where the text stays.
 function writeText(node, text) {
   if (node.dataset.text === text) return
   node.dataset.text = text
   const parts = text.split(/W_([QKVO12])/)
   node.replaceChildren(...parts.flatMap((part, i) => (i % 2 ? ["W", htmlNode("sub", {}, part)] : [part])))
+}
+
+function textNode(text) {
+  const node = htmlNode("span")
+  writeText(node, text)
+  return node
 }
 
 // A line of maths: norms in their colour, variables slanted.
@@ -128,8 +138,7 @@ function swatch(style) {
 }
 
 function saveFile(content, type, name) {
-  const url = content instanceof Blob ? URL.createObjectURL(content)
-    : URL.createObjectURL(new Blob([content], { type }))
+  const url = URL.createObjectURL(new Blob([content], { type }))
   htmlNode("a", { href: url, download: name }).click()
   setTimeout(() => URL.revokeObjectURL(url), 60000)
 }

@@ -14,12 +14,12 @@ function linkOf(state, start) {
 
 // The state that an address asks for, in the types of the start; whether it makes sense is for the view to say.
 function stateOf(hash, start) {
-  const asked = {}
-  for (const [name, text] of new URLSearchParams(hash.replace(/^#/, ""))) {
-    if (typeof start[name] === "number") asked[name] = /^-?\d+$/.test(text) ? Number(text) : text
-    else if (typeof start[name] === "boolean") asked[name] = { true: true, false: false }[text] ?? text
-    else asked[name] = text
+  const valueOf = (name, text) => {
+    if (typeof start[name] === "number") return /^-?\d+$/.test(text) ? Number(text) : text
+    return typeof start[name] === "boolean" ? { true: true, false: false }[text] ?? text : text
   }
+  const pairs = [...new URLSearchParams(hash.replace(/^#/, ""))]
+  const asked = Object.fromEntries(pairs.map(([name, text]) => [name, valueOf(name, text)]))
   const { placement, slots, ...rest } = start
   if ("placement" in asked || !("slots" in asked)) return { ...rest, placement, ...asked }
   return { ...rest, slots, ...asked }

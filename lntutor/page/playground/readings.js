@@ -60,7 +60,7 @@ const barsOf = (result, state) =>
 
 // The last layer of models of several depths: one curve per block.
 function depthCurves(result, state) {
-  const found = (result.lastLayer ?? []).filter((one) => one.parameter === state.parameter)
+  const found = result.lastLayer.filter((one) => one.parameter === state.parameter)
   return distinct(found.map((one) => one.block)).map((block) => {
     const points = found
       .filter((one) => one.block === block)
@@ -84,6 +84,10 @@ function depthsOf(depth) {
   const top = Math.max(depth, 8)
   return distinct([1, 2, 4, 8, 16, 32, depth]).filter((d) => d <= top).sort((a, b) => a - b)
 }
+
+// Whether the first network of every depth has answered.
+const everyDepthIn = ({ config, lastLayer }) =>
+  distinct(lastLayer.map(({ depth }) => depth)).length === (config.depths ?? []).length
 
 // All matrices and seeds of a result, as rows with the columns of ln.gradient_norms.
 function tableOf({ state, result }) {

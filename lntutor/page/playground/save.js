@@ -55,18 +55,29 @@ const csvOf = (rows) =>
   [GRADIENT_COLUMNS, ...rows.map((row) => GRADIENT_COLUMNS.map((name) => row[name]))].map((cells) =>
     cells.join(",")).join("\n") + "\n"
 
-// The numbers of the picture: one row per bar, one column per network.
-function tableNode(shown, state) {
-  const bars = barsOf(shown.result, { ...shown.state, ...pictureKeys(state) })
-  const heads = ["side", "layer", state.view === "signal" ? "site" : "block", "mean", "lowest", "highest", "theory"]
-  const cell = (tag, words) => htmlNode(tag, tag === "th" ? { scope: "col" } : {}, words)
-  const number = (value) => (value ? numberText(value, 4) : "")
-  const rows = bars.map((bar) => {
-    const measured = bar.kind === "number" ? [bar.mean, bar.low, bar.high].map(number) : [KIND_WORDS[bar.kind], "", ""]
-    return [bar.side, String(bar.row), bar.block, ...measured, number(bar.theory)]
-  })
-  const line = (tag) => (cells) => htmlNode("tr", {}, ...cells.map((words) => cell(tag, words)))
-  const words = state.view === "signal" ? "Size of the stream, ‖x‖²/d" : `Gradient norm of ${state.parameter}`
-  return htmlNode("table", {}, htmlNode("caption", {}, words), htmlNode("thead", {}, line("th")(heads)),
+// The numbers of the picture -------------------------------------------------------------------------------------
+
+const readings = ({ kind, mean, low, high }) =>
+  kind === "number" ? [mean, low, high].map((value) => numberText(value, 4)) : [KIND_WORDS[kind], "", ""]
+const expectation = ({ theory }) => (theory ? numberText(theory, 4) : "")
+
+function barRows(bars, { view }) {
+  const rows = bars.map((bar) => [bar.side, String(bar.row), bar.block, ...readings(bar), expectation(bar)])
+  return { heads: ["side", "layer", view === "signal" ? "site" : "block"], rows }
+}
+
+function depthRows(result, state) {
+  const row = (block) => (point) => [String(point.depth), block, ...readings(point), expectation(point)]
+  const rows = depthCurves(result, state).flatMap(({ block, points }) => points.map(row(block)))
+  return { heads: ["depth", "block"], rows }
+}
+
+function tableNode({ heads, rows }, { view, parameter }) {
+  const line = (tag, attributes) => (cells) =>
+    htmlNode("tr", {}, ...cells.map((words) => htmlNode(tag, attributes, words)))
+  const words = view === "signal" ? "Size of the stream, ‖x‖²/d"
+    : `Gradient norm of ${parameter}${heads[0] === "depth" ? " in the last layer" : ""}`
+  const head = line("th", { scope: "col" })([...heads, "mean", "lowest", "highest", "theory"])
+  return htmlNode("table", {}, htmlNode("caption", {}, words), htmlNode("thead", {}, head),
     htmlNode("tbody", {}, ...rows.map(line("td"))))
 }

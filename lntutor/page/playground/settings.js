@@ -78,6 +78,3 @@ class Placements {
     return ""
   }
 }
-
-// What the engine is asked for; equal texts mean equal results.
-const modelText = (state) => JSON.stringify([state.placement, state.slots, ...MODEL_KEYS.map((key) => state[key])])

@@ -10,9 +10,8 @@ class PlaygroundView {
     Object.assign(this, { data, onState, onTable, link, wantedTheme: theme })
     this.placements = new Placements(data.placements, data.slots)
     this.state = this.placements.next(data.defaults, { placement: data.defaults.placement })
-    Object.assign(this, { preview: null, shown: null, settled: null, before: null, pins: [], request: 0, asked: "" })
-    this.lastSlots = "C"
-    this.layer = 1
+    Object.assign(this, { preview: null, shown: null, settled: null, before: null, pins: [], layer: 1 })
+    Object.assign(this, { request: 0, asked: "", edition: 0, lastSlots: "C" })
     this.build(root)
     this.watch()
     this.client = new Client(data)
@@ -44,20 +43,21 @@ class PlaygroundView {
     this.readout = htmlNode("p", { class: "lnp-readout" })
     this.legend = htmlNode("div", { class: "lnp-legend" })
     this.error = htmlNode("p", { class: "lnp-error", role: "alert", hidden: true })
-    this.table = htmlNode("div", { class: "lnp-table", role: "region", tabindex: 0,
-      "aria-label": "The numbers of the picture", hidden: true })
-    const left = htmlNode("section", { class: "lnp-card lnp-layer", "aria-label": "The layer" },
-      this.chips.element, this.slots.element, this.diagram,
-        htmlNode("div", { class: "lnp-words" }, this.rule, this.name))
-    const right = htmlNode("section", { class: "lnp-card lnp-network", "aria-label": "The network" },
-      htmlNode("div", { class: "lnp-sliders" }, this.controls.depth.element, this.controls.width.element),
-      htmlNode("div", { class: "lnp-bar-of-picture" }, this.controls.view.element, this.busy),
-      this.frame, this.readout, this.legend, this.error)
-    const body = htmlNode("div", { class: "lnp-body" },
-      htmlNode("div", { class: "lnp-head" }, this.finding, this.ago, this.voice), left, right, this.foot,
-      this.copied, this.table)
-    this.element = htmlNode("div", { class: "lnp", "data-lntutor": "playground",
-      "data-lm-suppress-shortcuts": "true" }, body)
+    const about = { class: "lnp-table", role: "region", "aria-label": "The numbers of the picture", tabindex: 0 }
+    this.table = htmlNode("div", { ...about, hidden: true })
+    const { depth, width, view } = this.controls
+    const part = (name, ...children) => htmlNode("div", { class: `lnp-${name}` }, ...children)
+    const card = (name, label, ...children) =>
+      htmlNode("section", { class: `lnp-card lnp-${name}`, "aria-label": label }, ...children)
+    const layer = [this.chips.element, this.slots.element, this.diagram, part("words", this.rule, this.name)]
+    const sliders = part("sliders", depth.element, width.element)
+    const above = part("bar-of-picture", view.element, this.busy)
+    const head = part("head", this.finding, this.ago, this.voice)
+    const left = card("layer", "The layer", ...layer)
+    const right = card("network", "The network", sliders, above, this.frame, this.readout, this.legend, this.error)
+    this.element = htmlNode("div", {}, part("body", head, left, right, this.foot, this.copied, this.table))
+    const marks = { class: "lnp", "data-lntutor": "playground", "data-lm-suppress-shortcuts": "true" }
+    setAll(this.element, marks) // JupyterLab leaves keys alone where the last one stands
     Object.defineProperty(this.element, "state", { get: () => ({ ...this.state }), set: (state) => this.set(state) })
     Object.defineProperty(this.element, "table", { get: () => this.rows() })
     root.append(this.element)
@@ -76,20 +76,20 @@ class PlaygroundView {
     for (const [key, label, words] of FOLD) this.controls[key] = segment(key, label, words)
     for (const [key, label] of SWITCHES) this.controls[key] = switchControl({ label, onChange: one(key) })
     const inFold = [...FOLD, ...SWITCHES].map(([key]) => this.controls[key].element)
-    const fold = htmlNode("details", { class: "lnp-fold" }, htmlNode("summary", {}, "More settings"),
-      htmlNode("div", { class: "lnp-settings" }, ...inFold, this.controls.seeds.element))
-    const button = (words, act, title) => htmlNode("button", { type: "button", title, onclick: act }, words)
+    const settings = htmlNode("div", { class: "lnp-settings" }, ...inFold, this.controls.seeds.element)
+    const fold = htmlNode("details", { class: "lnp-fold" }, htmlNode("summary", {}, "More settings"), settings)
     this.menu = menuControl("Data", [
       ["Copy as Python", () => this.copy(pythonLine(this.state, this.data.defaults))],
       ...(this.link ? [["Copy link", () => this.copy(this.link(this.state))]] : []),
       ["Show or hide the table", () => this.toggleTable()],
-      ["Save numbers (CSV)", () => saveFile(csvOf(this.rows()), "text/csv", "playground.csv")],
+      ["Save numbers (CSV)", () => this.shown && saveFile(csvOf(tableOf(this.shown)), "text/csv", "playground.csv")],
       ["Save picture (PNG)", () => this.save("png")],
       ["Save picture (SVG)", () => this.save("svg")],
     ])
-    this.pinButton = button("Pin", () => this.pin(), "Keep this state in the picture while you change things")
-    const buttons = htmlNode("div", { class: "lnp-buttons" }, this.pinButton,
-      button("Reset", () => this.reset(), "Back to the start"), this.menu.element)
+    const title = "Keep this state in the picture while you change things"
+    this.pinButton = buttonNode("Pin", () => this.pin(), { title })
+    const reset = buttonNode("Reset", () => this.reset(), { title: "Back to the start" })
+    const buttons = htmlNode("div", { class: "lnp-buttons" }, this.pinButton, reset, this.menu.element)
     this.foot = htmlNode("div", { class: "lnp-foot" }, fold, buttons)
     this.copyText = htmlNode("input", { type: "text", readonly: true, "aria-label": "Copied text" })
     this.copied = htmlNode("p", { class: "lnp-copied", hidden: true }, htmlNode("span", {}, "Copied:"), this.copyText)
@@ -128,7 +128,7 @@ class PlaygroundView {
     const key = Object.keys(change).length === 1 ? Object.keys(change)[0] : ""
     const now = performance.now()
     const same = key && key === this.gesture?.key && now - this.gesture.time < GESTURE && ALLOWED[key]
-    if (modelText(next) !== modelText(this.state)) {
+    if (this.textOf(next) !== this.textOf(this.state)) {
       if (!same) this.before = this.settled
       this.gesture = { key, time: now }
     }
@@ -142,7 +142,7 @@ class PlaygroundView {
     const problem = this.take(change)
     this.problem = problem
     if (!problem) {
-      if (this.shown?.text === modelText(this.state) && this.shown.result) this.settled = this.shown
+      if (this.shown?.text === this.textOf(this.state)) this.settled = this.shown
       this.ask()
       this.onState?.({ ...this.state })
     }
@@ -162,6 +162,11 @@ class PlaygroundView {
     this.invalidate()
   }
 
+  // Equal texts mean equal results; a rule that was written anew is another model.
+  textOf(state) {
+    return JSON.stringify([this.edition, state.placement, state.slots, ...MODEL_KEYS.map((key) => state[key])])
+  }
+
   get wanted() {
     return this.preview === null ? this.state : this.placements.next(this.state, { slots: this.preview })
   }
@@ -170,31 +175,32 @@ class PlaygroundView {
 
   ask() {
     const state = this.wanted
-    const text = modelText(state)
+    const text = this.textOf(state)
     const depths = state.view === "depth" ? depthsOf(state.depth) : null
-    const whole = `${text}${depths ?? ""}${this.edition ?? ""}`
-    if (whole === this.asked) return
-    this.asked = whole
+    const asked = `${text}${depths ?? ""}`
+    if (asked === this.asked) return this.shown?.text === text && this.fresh()
+    this.asked = asked
     const request = ++this.request
     clearTimeout(this.waiting)
     const graph = this.placements.graphOf(state)
     if (!graph) return this.refuse(this.data.placements[state.placement].error)
-    if (!depths && this.shown?.text === text && this.shown.result?.done) return this.fresh()
+    if (!depths && this.shown?.text === text && this.shown.result.done) return this.fresh()
     this.waiting = setTimeout(() => this.dim("computing…"), PATIENCE_OF_EYE)
     const config = { graph, theory: true, depths }
     for (const key of MODEL_KEYS) config[key] = state[key]
     const current = (act) => (given) => request === this.request && act(given)
     this.client.request(config, {
-      onResult: current((result) => this.receive(state, text, graph, result)),
+      onResult: current((result) => this.receive({ state, text, graph, depths }, result)),
       onError: current((sentence) => this.refuse(sentence)),
     })
   }
 
-  receive(state, text, graph, result) {
+  receive({ state, text, graph, depths }, result) {
+    if (this.byDepth && depths && !everyDepthIn(result)) return // one curve gives way to another at once
     this.fresh()
     this.shown = { state, text, result, shapes: shapesOf(graph, state) }
-    if (text === modelText(this.state)) this.settled = this.shown
-    if (result.done && text === modelText(this.state)) this.onTable?.(this.rows())
+    if (text === this.textOf(this.state)) this.settled = this.shown
+    if (result.done && text === this.textOf(this.state)) this.onTable?.(this.rows())
     this.invalidate()
   }
 
@@ -225,12 +231,17 @@ class PlaygroundView {
 
   // The bars of the picture as it is now.
   get bars() {
-    const { shown, state } = this
-    return shown?.result ? barsOf(shown.result, { ...shown.state, ...pictureKeys(state) }) : []
+    return this.shown ? barsOf(this.shown.result, { ...this.shown.state, ...pictureKeys(this.state) }) : []
   }
 
+  // Whether the picture is that of the last layer by depth.
+  get byDepth() {
+    return this.state.view === "depth" && this.shown?.result.lastLayer.length > 0
+  }
+
+  // The numbers of the state as it is; none while they are being computed.
   rows() {
-    return this.settled?.result ? tableOf(this.settled) : []
+    return this.settled?.text === this.textOf(this.state) ? tableOf(this.settled) : []
   }
 
   // Drawing -------------------------------------------------------------------------------------------------------
@@ -268,18 +279,16 @@ class PlaygroundView {
     const text = JSON.stringify([state.placement, state.depth, state.stack, layer, norm, this.edition])
     if (this.diagram.text === text) return
     this.diagram.text = text
-    const back = htmlNode("button", { type: "button", onclick: () => this.change({ slots: this.lastSlots }) },
-      "Back to the slots")
+    const back = buttonNode("Back to the slots", () => this.change({ slots: this.lastSlots }))
     if (!graph) return this.diagram.replaceChildren(htmlNode("p", {}, back))
     const side = sidesOf(state)[0]
     const programs = programsOf(graph, state.stack, side, state.depth)
     const svg = blockDiagram(programs, layer, blocksOf(state.stack, side), norm)
     const varies = new Set(programs.layers.map(({ program }) => JSON.stringify(program.steps))).size > 1
-    const step = (by) => () => [(this.layer = Math.min(state.depth, Math.max(1, layer + by))), this.invalidate()]
-    const stepper = (words, by, name) => htmlNode("button",
-      { type: "button", "aria-label": name, onclick: step(by) }, words)
-    const chooser = varies ? [stepper("‹", -1, "The layer below"),
-      htmlNode("span", {}, `layer ${layer} of ${state.depth}`), stepper("›", 1, "The layer above")] : []
+    const step = (by) => () => this.chooseLayer(Math.min(state.depth, Math.max(1, layer + by)))
+    const below = buttonNode("‹", step(-1), { "aria-label": "The layer below" })
+    const above = buttonNode("›", step(1), { "aria-label": "The layer above" })
+    const chooser = varies ? [below, htmlNode("span", {}, `layer ${layer} of ${state.depth}`), above] : []
     const held = this.diagram.contains(document.activeElement) && document.activeElement.getAttribute("aria-label")
     this.diagram.replaceChildren(svg, htmlNode("p", {}, ...chooser, back))
     if (held) this.diagram.querySelector(`[aria-label="${held}"]`)?.focus()
@@ -287,28 +296,26 @@ class PlaygroundView {
 
   drawPicture(theme) {
     const shown = this.shown ?? { state: this.state, result: null, shapes: this.skeleton() }
-    const { view } = this.state
+    const { byDepth } = this
     const width = Math.max(220, this.frame.clientWidth)
-    const unit = parseFloat(getComputedStyle(this.element).fontSize) / 15
+    const unit = (parseFloat(getComputedStyle(this.element).fontSize) || 15) / 15 // there is none outside the document
     const height = Math.round(Math.min(520, Math.max(width < 520 ? 310 : 340, width * 0.48)) * Math.sqrt(unit))
     const style = this.placements.styleOf(shown.state)
     const series = legible(style.color, theme)
     this.element.style.setProperty("--series", series)
     this.element.style.setProperty("--strong", mixed(series, theme === "dark" ? "#ffffff" : "#000000", 0.45))
     this.pins.forEach((pin, i) => this.colourPin(pin, i, theme))
-    const byDepth = view === "depth" && shown.result?.lastLayer?.length
-    setAll(this.picture, { hidden: Boolean(byDepth) })
+    setAll(this.picture, { hidden: byDepth })
     setAll(this.curves, { hidden: !byDepth })
-    const state = { ...this.state, view: view === "depth" ? "gradient" : view }
-    const given = { shown, before: this.shadow, pins: this.pins, width, height, unit, style }
-    if (byDepth) depthPicture(this.depthSheet, { ...given, state: this.state })
-    else this.place = networkPicture(this.sheet, { ...given, state })
+    const given = { shown, before: this.shadow, pins: this.pins, state: this.state, width, height, unit, style }
+    if (byDepth) depthPicture(this.depthSheet, given)
+    else this.place = networkPicture(this.sheet, given)
   }
 
   // What was there before; nothing where that is the same model.
   get shadow() {
     const old = this.preview === null ? this.before : this.settled
-    return old?.result && old.text !== this.shown?.text ? old : null
+    return old && old.text !== this.shown?.text ? old : null
   }
 
   skeleton() {
@@ -316,8 +323,8 @@ class PlaygroundView {
   }
 
   colourPin({ style }, i, theme) {
-    setAll(this.sheet.paths.get(`pin${i}`), { stroke: legible(style.color, theme),
-      "stroke-dasharray": dashArray(style.dash) || false })
+    const look = { stroke: legible(style.color, theme), "stroke-dasharray": dashArray(style.dash) || false }
+    for (const sheet of [this.sheet, this.depthSheet]) setAll(sheet.paths.get(`pin${i}`), look)
   }
 
   drawWords() {
@@ -325,28 +332,27 @@ class PlaygroundView {
     setAll(this.error, { hidden: !this.problem })
     if (this.problem) writeText(this.error, `${this.problem.replace(/\.$/, "")}. The last good picture stays.`)
     const name = placementName(this.wanted, this.data.placements)
-    const told = shown?.result ? findingText(shown, this.shadow, this.state, this.data.placements)
+    const sentences = shown ? findingText(shown, this.shadow, this.state, this.data.placements)
       : [`${name}: computing…`, ""]
-    writeText(this.finding, told[0])
-    writeText(this.ago, told[1] || HINT)
-    const finding = told.join(" ")
+    writeText(this.finding, sentences[0])
+    writeText(this.ago, sentences[1] || HINT)
+    const finding = sentences.join(" ")
     if (!this.pointed) writeText(this.readout, this.caption())
     for (const svg of [this.picture, this.curves]) svg.setAttribute("aria-label", `${finding} ${this.caption()}`)
     this.drawLegend()
-    if (!this.table.hidden && shown?.result) this.fillTable()
+    if (!this.table.hidden && shown) this.fillTable()
     clearTimeout(this.speaking)
     this.speaking = setTimeout(() => writeText(this.voice, finding), 700)
   }
 
   caption() {
     const { view, parameter } = this.state
-    const seeds = this.shown?.result?.seeds ?? 1
-    const gradient = `size of the gradient, ‖∂L/∂${parameter}‖`
-    const what = view === "signal" ? "size of the stream, ‖x‖²/d" : gradient
-    const part = seeds < (this.shown?.state.seeds ?? 1) ? `, a draft: ${seeds} of ${this.shown.state.seeds} networks`
-      : ""
-    const mean = part || (seeds > 1 ? `, mean of ${seeds} networks` : "")
-    if (view === "depth") return `Last layer, ${what}${mean}; both axes logarithmic`
+    const all = this.shown?.state.seeds ?? 1
+    const seeds = this.shown?.result.seeds ?? 1
+    const what = view === "signal" ? "size of the stream, ‖x‖²/d" : `size of the gradient, ‖∂L/∂${parameter}‖`
+    const draft = `, a draft: ${seeds} of ${all} networks`
+    const mean = seeds < all ? draft : seeds > 1 ? `, mean of ${seeds} networks` : ""
+    if (this.byDepth) return `Last layer, ${what}${mean}; both axes logarithmic`
     return `Bars: ${what}${mean}; logarithmic`
   }
 
@@ -354,15 +360,16 @@ class PlaygroundView {
     const { shown, shadow, state } = this
     const items = []
     const add = (key, words, ...more) => items.push([key, words, ...more])
-    if (shown?.result) add("bar", placementName(shown.state, this.data.placements))
-    const lanes = state.view === "depth" ? [] : distinct(this.bars.filter((bar) => bar.lane).map((bar) => bar.block))
-    if (lanes.length) add("open", state.view === "signal" ? "sum before the last norm"
-      : lanes.map((block) => BLOCK_WORDS[block]).join(", "))
+    if (shown) add("bar", placementName(shown.state, this.data.placements))
+    const lanes = distinct(this.bars.filter((bar) => bar.lane).map((bar) => bar.block))
+    if (lanes.length) add("open", lanes.map((block) => BLOCK_WORDS[block] ?? "sum before the last norm").join(", "))
     if (shadow) add("old", `before: ${differenceText(shadow.state, shown.state, this.data.placements)}`)
-    const note = shown?.result?.done && shown.result.theoryNote
+    const note = shown?.result.done && shown.result.theoryNote
     if (state.theory) add("theory", note ? `no theory: ${note}` : "theory")
-    if (shown?.result?.seeds > 1) add("range", `${shown.result.seeds} networks`)
-    this.pins.forEach((pin, i) => add(`pin${i}`, `pinned: ${pin.words}`, () => this.unpin(pin)))
+    if (shown?.result.seeds > 1) add("range", `${shown.result.seeds} networks`)
+    const drawn = (pin) => !this.byDepth || pin.result.lastLayer.length > 0
+    const pinned = (pin) => `pinned: ${pin.words}${drawn(pin) ? "" : " (in the other pictures)"}`
+    this.pins.forEach((pin, i) => add(`pin${i}`, pinned(pin), () => this.unpin(pin)))
     const text = JSON.stringify([items, this.theme])
     if (this.legend.text === text) return
     this.legend.text = text
@@ -370,15 +377,11 @@ class PlaygroundView {
   }
 
   legendItem(key, words, remove) {
-    const style = key.startsWith("pin") ? this.pins[Number(key.slice(3))].style
-      : this.placements.styleOf(this.shown?.state ?? this.state)
-    const sample = key === "range" || key.startsWith("pin") ? swatch(style) : htmlNode("i", { class: `lnp-key-${key}` })
+    const style = this.pins[key.slice(3)]?.style ?? this.placements.styleOf(this.shown?.state ?? this.state)
+    const sample = remove || key === "range" ? swatch(style) : htmlNode("i", { class: `lnp-key-${key}` })
     if (remove) sample.style.setProperty("--chip", legible(style.color, this.theme))
-    const text = htmlNode("span")
-    writeText(text, words)
-    const button = remove ? [htmlNode("button", { type: "button", "aria-label": `Remove ${words}`, onclick: remove },
-      "×")] : []
-    return htmlNode("span", { class: "lnp-item" }, sample, text, ...button)
+    const button = remove ? [buttonNode("×", remove, { "aria-label": `Remove ${words}` })] : []
+    return htmlNode("span", { class: "lnp-item" }, sample, textNode(words), ...button)
   }
 
   // The numbers of the row under the pointer; a press also chooses the layer of the block diagram.
@@ -387,10 +390,14 @@ class PlaygroundView {
     const bars = found ? this.bars.filter((bar) => bar.side === found.side && bar.row === found.row) : []
     this.pointed = bars.length > 0
     writeText(this.readout, this.pointed ? rowText(bars, this.state, this.shown.state.depth) : this.caption())
-    if (press && this.pointed && this.state.slots === null && found.row >= 1 && found.row <= this.shown.state.depth) {
-      this.layer = found.row
-      this.invalidate()
-    }
+    const inside = this.pointed && found.row >= 1 && found.row <= this.shown.state.depth
+    if (press && inside && this.state.slots === null) this.chooseLayer(found.row)
+  }
+
+  // The layer whose boxes are drawn.
+  chooseLayer(layer) {
+    this.layer = layer
+    this.invalidate()
   }
 
   rowUnder({ clientX, clientY }) {
@@ -401,7 +408,7 @@ class PlaygroundView {
   // Buttons -------------------------------------------------------------------------------------------------------
 
   pin() {
-    if (!this.settled?.result) return
+    if (!this.settled) return
     const { state, text, result } = this.settled
     const changed = MODEL_KEYS.filter((key) => state[key] !== this.data.defaults[key])
     const settings = changed.map((key) => settingText(key, state[key]))
@@ -441,10 +448,11 @@ class PlaygroundView {
 
   fillTable() {
     const { text: model, result } = this.shown
-    const text = [model, result.seeds, result.done, this.state.view, this.state.parameter].join()
+    const text = [model, result.seeds, result.done, this.byDepth, this.state.view, this.state.parameter].join()
     if (this.table.text === text) return
     this.table.text = text
-    this.table.replaceChildren(tableNode(this.shown, this.state))
+    const rows = this.byDepth ? depthRows(result, this.state) : barRows(this.bars, this.state)
+    this.table.replaceChildren(tableNode(rows, this.state))
   }
 
   async save(kind) {
@@ -454,8 +462,8 @@ class PlaygroundView {
     const picture = this.picture.hasAttribute("hidden") ? this.curves : this.picture
     const legend = [...this.legend.children].map((item) => item.innerText.replace("×", "").trim()).join(" · ")
     const notes = [`${this.rule.innerText} (${this.name.innerText})`, `${this.caption()}. ${legend}`]
-    const saved = savedPicture({ drawing, picture, title: `${this.finding.dataset.text} ${this.ago.dataset.text}`,
-      notes, colours, family: look.fontFamily })
+    const title = `${this.finding.dataset.text} ${this.ago.dataset.text}`
+    const saved = savedPicture({ drawing, picture, title, notes, colours, family: look.fontFamily })
     if (kind === "svg") saveFile(saved.text, "image/svg+xml", "playground.svg")
     else saveFile(await asPng(saved), "image/png", "playground.png")
   }
@@ -463,11 +471,10 @@ class PlaygroundView {
   setPlacements(all) {
     this.data = { ...this.data, placements: all }
     this.placements = new Placements(all, this.data.slots)
-    this.edition = (this.edition ?? 0) + 1
+    this.edition++
     const { placement, slots } = this.state
-    const gone = placement && !all[placement]
-    this.change(gone ? { placement: this.data.defaults.placement } : placement ? { placement } : { slots })
-    if (gone) this.fail(`${placement} is no longer among the placements`)
+    if (placement) this.change({ placement: all[placement] ? placement : this.data.defaults.placement })
+    else this.change({ slots })
   }
 
   destroy() {
@@ -499,14 +506,15 @@ function shapesOf(graph, { stack, depth }) {
 
 function mountPlayground(root, options) {
   const view = new PlaygroundView(root, options)
+  const { element } = view
   return {
-    element: view.element,
+    element,
     set: (state) => view.set(state),
     get state() {
-      return { ...view.state }
+      return element.state
     },
     get table() {
-      return view.rows()
+      return element.table
     },
     setPlacements: (placements) => view.setPlacements(placements),
     destroy: () => view.destroy(),

@@ -167,9 +167,10 @@ function depthFinding({ state: { stack }, result }, state) {
   const which = curves.length > 1 ? `${side} layer's ${BLOCK_WORDS[block]}` : `${side} layer's`
   const it = `the last ${which} gradient of ${state.parameter}`
   if (slope === null) return `${it} cannot be compared: ${oddDepths(points)}.`
-  const told = Math.abs(slope) < 0.1 ? "hardly changes with depth" : slope < 0 ? "falls with depth" : "grows with depth"
+  const course = Math.abs(slope) < 0.1 ? "hardly changes" : slope < 0 ? "falls" : "grows"
   const theory = state.theory && predicted !== null ? `, theory ${fixedText(predicted)}` : ""
-  return `${it} ${told}: slope ${fixedText(slope)} in log–log${theory}.`
+  const odd = oddDepths(points.filter((point) => point.kind !== "number"))
+  return `${it} ${course} with depth: slope ${fixedText(slope)} in log–log${theory}${odd && `; ${odd}`}.`
 }
 
 const oddDepths = (points) =>

@@ -1,0 +1,611 @@
+"""The playground as readers meet it: from disk, in JupyterLab, in Voilà; by mouse, finger and keys."""
+
+import json
+import math
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from playwright.sync_api import Browser, Page
+
+import lntutor as ln
+from lntutor.measure.recorder import AGREEMENT, FAINT, GRADIENT_COLUMNS
+from lntutor.model.parameters import matrices
+from lntutor.model.placements import ALL_SLOTS, SLOTS, in_slots
+from lntutor.model.state import model_config, model_inputs
+from lntutor.page.playground import page as playground
+from tests.browser.jupyter import HERE, SECONDS, Notebook
+from tests.browser.test_site import MOVING, violations
+
+SMALL = {"depth": 3, "width": 32, "heads": 2, "tokens": 8, "seeds": 2}
+ROOT = "[data-lntutor=playground]"
+MATRIX = ["side", "layer", "block", "parameter", "seed"]
+# In the page, before its scripts: workers whose answers `delay(message)` holds back and `change(message)` rewrites.
+WORKERS = """
+globalThis.delay = () => 0
+globalThis.change = (message) => message
+globalThis.asked = []
+const Real = globalThis.Worker
+globalThis.Worker = class extends Real {
+  set onmessage(act) {
+    super.onmessage = ({ data }) => {
+      const told = () => act({ data: change({ ...data, seed: this.seed }) })
+      const wait = delay({ ...data, seed: this.seed })
+      wait ? setTimeout(told, wait) : told()
+    }
+  }
+  postMessage(message) {
+    this.seed ??= message.seed
+    super.postMessage(message)
+  }
+}
+"""
+
+
+class Playground:
+    """A playground in a page: what the reader does, and what the page then has."""
+
+    def __init__(self, page: Page, index: int = 0):
+        self.page = page
+        self.root = page.locator(ROOT).nth(index)
+
+    @property
+    def state(self) -> dict:
+        return self.root.evaluate("node => node.state")
+
+    def set(self, **state) -> None:
+        self.root.evaluate("(node, state) => { node.state = state }", state)
+
+    def settled(self, **wanted) -> pd.DataFrame:
+        """The table of the state as it is now, once all networks have answered; `wanted` is in that state."""
+        state = self.state
+        assert {name: state[name] for name in wanted} == wanted
+        count = len(matrices(config(state))) * state["seeds"]
+        node = self.root.element_handle()
+        full = "([node, count]) => node.table.length === count && !('stale' in node.dataset)"
+        self.page.wait_for_function(full, arg=[node, count], timeout=60 * SECONDS)
+        values = node.evaluate("node => node.table.map((row) => ({ ...row, value: String(row.value) }))")
+        return pd.DataFrame(values).assign(value=lambda table: table["value"].astype(float))
+
+    def part(self, name: str):
+        return self.root.locator(f".lnp-{name}")
+
+    def text(self, name: str) -> str:
+        return self.part(name).first.inner_text()
+
+    def slot(self, slot: str):
+        return self.root.locator(f".lnp-slot[data-slot={slot}]")
+
+    def slots(self) -> str:
+        """The slots that are switched on, as the drawing has them."""
+        return "".join(slot for slot in SLOTS if self.slot(slot).get_attribute("aria-checked") == "true")
+
+    def chip(self, key: str):
+        return self.root.locator(f".lnp-chip[data-key={key}]")
+
+    def slider(self, label: str):
+        return self.root.get_by_role("slider", name=label, exact=True)
+
+    def choose(self, words: str) -> None:
+        """Press an item of the menu Data."""
+        self.root.locator("summary", has_text="Data").click()
+        self.root.get_by_role("button", name=words, exact=True).click()
+
+    def middle(self, slot: str) -> tuple[float, float]:
+        box = self.slot(slot).bounding_box()
+        return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+
+    def wait(self, condition: str, *given) -> None:
+        """Wait until a condition on `node`, the playground's element, and `given` holds."""
+        call = f"([node, ...given]) => {condition}"
+        self.page.wait_for_function(call, arg=[self.root.element_handle(), *given], timeout=30 * SECONDS)
+
+    def rows(self) -> pd.DataFrame:
+        """The table of numbers that the reader can open."""
+        cells = "nodes => nodes.map(row => [...row.children].map(cell => cell.textContent))"
+        head, *rows = self.root.locator(".lnp-table tr").evaluate_all(cells)
+        return pd.DataFrame(rows, columns=head)
+
+
+def config(state: dict) -> ln.ModelConfig:
+    return model_config(state, state["placement"] or in_slots(state["slots"]))
+
+
+def measured(state: dict) -> pd.DataFrame:
+    """The gradients of a state, measured here."""
+    return ln.gradient_norms(config(state), seeds=range(state["seeds"]), inputs=model_inputs(state))
+
+
+def agree(page: pd.DataFrame, python: pd.DataFrame) -> None:
+    """The same rows, the same flags, and values that are the same to AGREEMENT."""
+    assert list(page) == list(GRADIENT_COLUMNS)
+    one, other = (table.set_index(MATRIX).sort_index() for table in (page, python))
+    assert one.index.equals(other.index)
+    assert (one["below_floor"] == other["below_floor"]).all()
+    kept = ~other["below_floor"] & (other["value"] > FAINT * other["value"].max())
+    assert one["value"][kept].tolist() == pytest.approx(other["value"][kept].tolist(), rel=AGREEMENT)
+
+
+def number(text: str) -> float:
+    """A number as the page writes it."""
+    return float(text.replace("−", "-"))
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The address of the playground's file."""
+    path = tmp_path_factory.mktemp("page") / "playground.html"
+    path.write_text(playground.page(), encoding="utf-8")
+    return path.as_uri()
+
+
+@pytest.fixture
+def open_page(browser: Browser, file: str) -> Iterator[Callable[..., Playground]]:
+    """A function that opens the file in a browser of its own; a page that asks for a file or complains is a failure."""
+    complaints, contexts = [], []
+
+    def run(hash: str = "", address: str = "", script: str = "", size=(1280, 720), **options) -> Playground:
+        viewport = dict(zip(("width", "height"), size, strict=True))
+        context = browser.new_context(viewport=viewport, offline=True, **options)
+        contexts.append(context)
+        page = context.new_page()
+        if script:
+            page.add_init_script(script)
+        page.on("pageerror", lambda error: complaints.append(f"uncaught: {error}"))
+        page.on("console", lambda m: complaints.append(m.text) if m.type == "error" else None)
+        own = (address or file, "data:", "blob:")
+        page.on("request", lambda r: None if r.url.startswith(own) else complaints.append(r.url))
+        page.goto((address or file) + hash)
+        page.locator(ROOT).first.wait_for()
+        return Playground(page)
+
+    yield run
+    for context in contexts:
+        context.close()
+    assert not complaints
+
+
+@pytest.fixture(scope="module")
+def shared(browser: Browser, file: str) -> Iterator[Page]:
+    """One page for the tests that leave it as they found it."""
+    context = browser.new_context(viewport={"width": 1280, "height": 720}, offline=True)
+    page = context.new_page()
+    complaints: list[str] = []
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.goto(file)
+    yield page
+    context.close()
+    assert not complaints
+
+
+@pytest.fixture
+def view(shared: Page) -> Playground:
+    """The shared page's playground, reset, with a small model."""
+    view = Playground(shared)
+    view.root.get_by_role("button", name="Reset").click()
+    view.set(**SMALL)
+    view.settled(**SMALL)
+    return view
+
+
+# From disk -----------------------------------------------------------------------------------------------------
+
+
+def test_the_file_opens_without_a_network_and_shows_a_picture(open_page):
+    """Oracle: gradient_norms of the usual model; the requests of the page, of which there are none."""
+    view = open_page()
+    agree(view.settled(), measured(view.state))
+    assert view.state == playground.START
+    assert view.slots() == "C"
+    assert view.text("rule") == "x ← N(x + f(x))"
+    assert view.text("name") == "Post-LN, Vaswani et al. 2017"
+    view.page.screenshot(path=HERE / "screenshots" / "playground.png")
+
+
+def test_all_sixteen_choices_of_slots_give_pythons_numbers_and_the_named_ones_their_names(view):
+    """Oracle: gradient_norms of in_slots; the formulas by hand. One click leads from each choice to the next."""
+    named = {"C": "post", "AD": "pre", "ABD": "peri", "BD": "res_post", "": "none"}
+    seen = set()
+    for index in range(16):
+        gray, before = index ^ index >> 1, (index - 1) ^ (index - 1) >> 1
+        slots = "".join(slot for bit, slot in enumerate(SLOTS) if gray >> bit & 1)
+        if index == 0:
+            view.set(slots="")
+        else:
+            view.slot(SLOTS[(gray ^ before).bit_length() - 1]).click()
+        key = named.get(slots, "")
+        table = view.settled(slots=slots, placement=key)
+        assert set(table["placement"]) == {key or f"slots_{slots}"}
+        agree(table, measured(view.state))
+        assert view.slots() == slots
+        f = "f(N(x))" if "A" in slots else "f(x)"
+        f = f"N({f})" if "B" in slots else f
+        rule = f"x ← N(x + {f})" if "C" in slots else f"x ← x + {f}"
+        assert view.text("rule") == rule + (", then N at the end" if "D" in slots else "")
+        name = view.text("name")
+        assert name.startswith(ln.PLACEMENTS[key].label if key else "a placement without a name yet")
+        pressed = view.root.locator(".lnp-chip[aria-pressed=true]").evaluate_all("all => all.map(c => c.dataset.key)")
+        assert pressed == ([key] if key else [])
+        seen.add(slots)
+    assert seen == set(ALL_SLOTS)
+
+
+def test_every_placement_is_a_chip_and_those_without_slots_show_their_boxes(view):
+    """Oracle: PLACEMENTS, and gradient_norms of one without slots."""
+    view.root.locator(".lnp-more").click()
+    shown = view.root.locator(".lnp-chip:visible").evaluate_all("all => all.map(chip => chip.dataset.key)")
+    assert set(shown) == set(ln.PLACEMENTS)
+    for key in ln.PLACEMENTS:
+        view.chip(key).click()
+        view.wait("node.querySelector('.lnp-name').innerText.startsWith(given[0])", ln.PLACEMENTS[key].label)
+        slots = playground.slots_of(ln.PLACEMENTS[key])
+        assert view.part("slots").is_visible() == (slots is not None)
+        assert view.part("diagrams").is_visible() == (slots is None)
+        assert view.part("diagrams").locator("[role=img]").count() == (1 if slots is None else 0) or slots is not None
+    view.set(depth=4)
+    view.chip("mix").click()
+    agree(view.settled(placement="mix"), measured(view.state))
+    above = view.root.get_by_role("button", name="The layer above")
+    above.press("Enter")
+    assert above.evaluate("node => node === document.activeElement || document.activeElement.ariaLabel === node.ariaLabel")
+    view.root.get_by_text("layer 2 of 4").wait_for()
+    view.root.get_by_role("button", name="Back to the slots").click()
+    view.settled(slots="BD")  # those of the last placement that has any
+    view.root.locator(".lnp-more").click()
+    assert view.chip("b2t").is_hidden()
+
+
+def test_a_norm_is_dragged_to_another_slot_and_out_and_escape_gives_it_up(view):
+    """Oracle: the browser's mouse; the network answers while the norm is over a slot, and the state only when it is
+    dropped.
+    """
+    mouse = view.page.mouse
+
+    def drag(start: tuple[float, float], end: tuple[float, float]) -> None:
+        mouse.move(*start)
+        mouse.down()
+        mouse.move((start[0] + end[0]) / 2, (start[1] + end[1]) / 2)
+        mouse.move(*end)
+
+    drag(view.middle("C"), view.middle("A"))
+    view.wait("node.querySelector('.lnp-rule').innerText === 'x ← x + f(N(x))'")
+    assert view.state["slots"] == "C"
+    mouse.up()
+    agree(view.settled(slots="A", placement=""), measured(view.state))
+    box = view.root.locator(".lnp-spare").bounding_box()
+    drag((box["x"] + 20, box["y"] + 20), view.middle("D"))
+    mouse.up()
+    view.settled(slots="AD", placement="pre")
+    left, down = view.middle("D")
+    drag((left, down), (left + 260, down + 200))
+    mouse.up()
+    view.settled(slots="A")
+    drag(view.middle("A"), view.middle("B"))
+    view.wait("node.querySelector('.lnp-rule').innerText === 'x ← x + N(f(x))'")
+    view.page.keyboard.press("Escape")
+    mouse.up()
+    view.wait("node.querySelector('.lnp-rule').innerText === 'x ← x + f(N(x))'")
+    view.settled(slots="A")
+
+
+def test_a_finger_drags_and_taps(open_page):
+    """Oracle: the touches of the browser's own input."""
+    view = open_page(size=(390, 844), has_touch=True, is_mobile=True)
+    view.set(**SMALL)
+    client = view.page.context.new_cdp_session(view.page)
+    view.slot("C").scroll_into_view_if_needed()
+
+    def touch(kind: str, *points: tuple[float, float]) -> None:
+        client.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": [{"x": x, "y": y} for x, y in points]})
+
+    start, end = view.middle("C"), view.middle("B")
+    scrolled = view.page.evaluate("scrollY")
+    touch("touchStart", start)
+    for part in (0.1, 0.4, 0.7, 1.0):
+        touch("touchMove", tuple(a + part * (b - a) for a, b in zip(start, end, strict=True)))
+    touch("touchEnd")
+    view.settled(slots="B")
+    assert view.page.evaluate("scrollY") == scrolled
+    view.page.touchscreen.tap(*view.middle("D"))
+    agree(view.settled(slots="BD", placement="res_post"), measured(view.state))
+    view.chip("pre").tap()
+    view.settled(placement="pre")
+
+
+def test_keys_alone_move_a_norm(view):
+    """Oracle: the rule of the keys: arrows take the norm along, Space and Enter switch a slot."""
+    view.slot("C").focus()
+    for key, slots, focused in (
+        ("ArrowUp", "D", "D"), ("ArrowDown", "C", "C"), ("ArrowDown", "B", "B"), ("ArrowDown", "A", "A"),
+        ("ArrowDown", "A", "A"), ("Space", "", "A"), ("ArrowUp", "", "B"), ("Enter", "B", "B"), ("ArrowUp", "C", "C"),
+    ):  # fmt: skip
+        view.page.keyboard.press(key)
+        assert view.state["slots"] == slots, key
+        assert view.page.evaluate("document.activeElement.dataset.slot") == focused
+    agree(view.settled(slots="C", placement="post"), measured(view.state))
+    assert view.slot("C").get_attribute("aria-label") == "Norm after the sum"
+
+
+def test_sliders_and_number_fields_take_keys(view):
+    """Oracle: gradient_norms of the depth and width that the slider says."""
+    depth = view.slider("Depth")
+    depth.press("ArrowRight")
+    depth.press("ArrowRight")
+    agree(view.settled(depth=5), measured(view.state))
+    assert depth.get_attribute("aria-valuetext") == "5"
+    width = view.slider("Width")
+    width.press("ArrowRight")
+    agree(view.settled(width=48), measured(view.state))
+    assert width.get_attribute("aria-valuetext") == "48"
+    typed = view.root.get_by_label("Depth, as a number")
+    typed.fill("2")
+    typed.press("Enter")
+    view.settled(depth=2)
+    typed.press("ArrowUp")
+    view.settled(depth=3)
+    depth.press("End")
+    assert view.state["depth"] == 48
+    depth.press("Home")
+    view.settled(depth=1)
+
+
+def test_a_number_out_of_range_is_one_sentence_and_the_good_picture_comes_back(view):
+    """Oracle: the sentence; the state, which stays; the mark, which goes with the next good number."""
+    before = view.text("finding")
+    typed = view.root.get_by_label("Depth, as a number")
+    for given in ("1000000", "2.5", "-1"):
+        typed.fill(given)
+        typed.press("Enter")
+        view.part("error").get_by_text(f"depth must be 1..48, got {given}. The last good picture stays.").wait_for()
+        assert view.state["depth"] == 3
+        assert view.text("finding") == before
+        assert view.text("busy") == "the last good picture"
+    typed.fill("3")
+    typed.press("Enter")
+    view.wait("!('stale' in node.dataset) && node.querySelector('.lnp-error').hidden")
+    typed.fill("1e6")
+    typed.press("Tab")
+    assert typed.input_value() == "3"
+
+
+def test_a_script_sets_the_state_and_reads_it(view):
+    """Oracle: what was set; a setting that makes no sense changes nothing."""
+    for state in ({"stack": "decoder", "norm": "rms"}, {"attention": "uniform", "init": "torch", "tokens": 4},
+                  {"ffn": 2, "output_projection": False, "stack": "encoder", "placement": "deepnorm"}):  # fmt: skip
+        view.set(**state)
+        agree(view.settled(**state), measured(view.state))
+    kept = view.state
+    for wrong in ({"depth": "6"}, {"nonsense": 1}, {"width": None}, {"slots": "CX"}, {"placement": "<img src=x>"}):
+        view.set(**wrong)
+        [name] = wrong
+        view.wait("node.querySelector('.lnp-error').innerText.includes(given[0])", name)
+        assert view.state == kept
+    assert view.part("error").locator("img").count() == 0
+
+
+# The link ------------------------------------------------------------------------------------------------------
+
+
+def test_the_address_holds_the_view_and_survives_a_reload(open_page):
+    """Oracle: page.link, the same rule in Python."""
+    view = open_page()
+    wanted = SMALL | {"slots": "AB", "view": "signal", "theory": False, "output_projection": False}
+    view.set(**wanted)
+    view.page.wait_for_function("text => location.hash === `#${text}`", arg=playground.link(view.state))
+    kept = view.state
+    view.page.reload()
+    view.page.locator(ROOT).wait_for()
+    assert view.state == kept
+    agree(view.settled(), measured(kept))
+    view.page.evaluate("location.hash = '#placement=pre&depth=2&width=16&seeds=1'")
+    agree(view.settled(placement="pre", slots="AD", view="gradient"), measured(view.state))
+    view.root.get_by_role("button", name="Reset").click()
+    view.page.wait_for_function("location.hash === ''")
+
+
+@pytest.mark.parametrize(
+    ("hash", "sentence"),
+    [
+        ("#depth=1000000", "depth must be 1..48, got 1000000"),
+        ("#placement=nonsense&depth=3", "placement must be one of post, pre, "),
+        ("#slots=XYZ", "slots must be letters out of A, B, C, D, got 'XYZ'"),
+        ("#width=abc", "width must be one of 16, 32, 48, 64, 96, 128, 192, 256, got 'abc'"),
+        ("#theory=maybe", "theory must be one of true, false, got 'maybe'"),
+        ("#%E0%A4%A=1&x", "there is no setting "),
+        ("#__proto__=1", "there is no setting __proto__"),
+        ("#placement=__proto__", "placement must be one of "),
+    ],
+)
+def test_a_bad_link_is_one_sentence_above_a_good_picture(shared, file, hash, sentence):
+    """Oracle: the sentence by hand; the state before, and its picture, marked."""
+    view = Playground(shared)
+    view.root.get_by_role("button", name="Reset").click()
+    view.page.goto("about:blank")
+    view.page.goto(file + hash)
+    view.part("error").get_by_text(sentence).wait_for()
+    assert view.text("error").endswith(". The last good picture stays.")
+    assert view.state == playground.START
+    view.wait("node.table.length === given[0]", len(matrices(config(view.state))) * 3)
+    assert view.part("number").count() == 12
+    assert view.text("busy") == "the last good picture"
+    view.slider("Depth").press("ArrowRight")
+    view.wait("node.querySelector('.lnp-error').hidden")
+    view.settled(depth=7)
+    view.page.goto("about:blank")
+    view.page.goto(file)
+    view.root.wait_for()
+
+
+# Pictures ------------------------------------------------------------------------------------------------------
+
+
+def lengths(view: Playground) -> list[float]:
+    """The lengths of the bars, in the order in which they are drawn."""
+    path = view.root.locator("svg:not([hidden]) path.lnp-bar").get_attribute("d")
+    rounded = re.findall(r"M(\S+) \S+h(\S+?)a(\S+)", path)  # a corner's radius stands on both sides of the straight part
+    return [float(straight) + 2 * float(radius) for _, straight, radius in rounded]
+
+
+def test_bars_are_as_long_as_the_logarithms_of_pythons_means_and_say_them(view):
+    """Oracle: gradient_norms; a straight line through length over logarithm."""
+    view.set(placement="post", depth=6, parameter="W_1")
+    view.settled(depth=6)
+    view.wait("node.querySelectorAll('.lnp-number').length === 12 && node.querySelector('path.lnp-theory').getAttribute('d')")
+    rows = measured(view.state).query("parameter == 'W_1'").groupby(["side", "layer"], sort=False)["value"].mean()
+    for side in ("encoder", "decoder"):
+        values = rows[side].tolist()
+        column = slice(0, 6) if side == "encoder" else slice(6, 12)
+        told = [number(text) for text in view.part("number").all_text_contents()[column]]
+        assert told == pytest.approx(values, rel=5e-3)
+    drawn, logs = lengths(view), rows.map(math.log).tolist()
+    slope = (max(drawn) - min(drawn)) / (max(logs) - min(logs))
+    assert slope > 20
+    assert drawn == pytest.approx([max(drawn) + slope * (value - max(logs)) for value in logs], abs=0.5)
+    # the readout of the row under the pointer, and the screen reader's words
+    box = view.root.locator("svg.lnp-picture:not([hidden])").bounding_box()
+    view.page.mouse.move(box["x"] + box["width"] - 100, box["y"] + box["height"] - 90)
+    view.wait("node.querySelector('.lnp-readout').innerText.startsWith('decoder layer 1: ')")
+    first = view.text("readout").split(": ")[1].split()[0]
+    assert number(first) == pytest.approx(rows["decoder"][1], rel=5e-3)
+    view.page.mouse.move(5, 5)
+    label = view.root.locator("svg.lnp-picture:not([hidden])").get_attribute("aria-label")
+    ratio = rows["decoder"][6] / rows["decoder"][1]
+    assert f"the top decoder layer's gradient of W_1 is {ratio:.1f}× the bottom's (2 networks)." in label
+
+
+def test_theory_and_the_range_over_networks_are_those_of_python(view):
+    """Oracle: predict, and the smallest and the largest of gradient_norms, beside the open table of numbers."""
+    view.set(placement="pre", parameter="W_Q", seeds=3)
+    view.settled(placement="pre", seeds=3)
+    view.choose("Show or hide the table")
+    view.wait("node.querySelectorAll('.lnp-table td').length && ![...node.querySelectorAll('.lnp-table td')].some(c => !c.innerText)")
+    table, cfg = view.rows(), config(view.state)
+    keys = ["side", "layer", "block"]
+    seeds = measured(view.state).query("parameter == 'W_Q'").groupby(keys, sort=False)["value"]
+    theory = ln.predict(cfg, "gradient", seeds=range(3), inputs=model_inputs(view.state)).query("parameter == 'W_Q'")
+    assert [tuple(row) for row in table[keys].astype({"layer": int}).to_numpy()] == list(seeds.groups)
+    for name, wanted in (("mean", seeds.mean()), ("lowest", seeds.min()), ("highest", seeds.max()),
+                         ("theory", theory.set_index(keys)["value"])):  # fmt: skip
+        assert table[name].map(number).tolist() == pytest.approx(wanted.tolist(), rel=2e-3), name
+    view.choose("Show or hide the table")
+    assert view.part("table").is_hidden()
+
+
+def test_the_view_of_the_signal_agrees(view):
+    """Oracle: signal_norms."""
+    view.set(placement="pre", stack="encoder")
+    view.root.get_by_role("radio", name="Signal").check()
+    view.settled(placement="pre", view="signal")
+    view.choose("Show or hide the table")
+    view.wait("node.querySelector('.lnp-table caption')?.innerText.startsWith('Size of the stream')")
+    python = ln.signal_norms(config(view.state), seeds=range(2), inputs=model_inputs(view.state))
+    means = python.groupby(["layer", "site"], sort=False)["value"].mean()
+    rows = view.rows()
+    final = rows["site"] == "final"
+    assert rows["layer"][final].tolist() == ["4"]  # drawn above the last layer
+    told = {(0 if site == "in" else int(layer), site): number(mean) for layer, site, mean in rows[["layer", "site", "mean"]].to_numpy()}
+    wanted = {(4 if site == "final" else layer, site): value for (layer, site), value in means.items()}
+    assert told == pytest.approx(wanted, rel=2e-3)
+    assert "stream grows" in view.text("finding")
+    view.choose("Show or hide the table")
+
+
+def test_the_last_layer_by_depth_agrees_and_says_its_slope(view):
+    """Oracle: last_layer_gradients and predict; numpy's least squares in log–log."""
+    view.set(placement="pre", theory=True)
+    view.root.get_by_role("radio", name="By depth").check()
+    view.settled(view="depth")
+    view.wait("!node.querySelector('.lnp-curves').hasAttribute('hidden') && node.querySelector('.lnp-finding').innerText.includes('theory')")
+    view.choose("Show or hide the table")
+    depths = [1, 2, 3, 4, 8]
+    view.wait(f"node.querySelectorAll('.lnp-table tbody tr').length === {len(depths)}")
+    asked = {"depths": depths, "parameter": "W_2", "seeds": range(2), "inputs": model_inputs(view.state)}
+    cfg = config(view.state)
+    python = ln.last_layer_gradients(cfg, **asked).groupby("depth")["value"].mean()
+    theory = ln.predict(cfg, "last_layer", **asked).set_index("depth")["value"]
+    view.wait("[...node.querySelectorAll('.lnp-table td')].every(cell => cell.innerText)")
+    rows = view.rows().astype({"depth": int}).set_index("depth")
+    assert rows["mean"].map(number).to_dict() == pytest.approx(python.to_dict(), rel=2e-3)
+    assert rows["theory"].map(number).to_dict() == pytest.approx(theory.to_dict(), rel=2e-3)
+    slopes = [np.polyfit(np.log(depths), np.log(table[depths]), 1)[0] for table in (python, theory)]
+    told = re.search(r"slope (\S+) in log–log, theory (\S+)\.$", view.text("finding"))
+    assert [number(told[1]), number(told[2])] == pytest.approx(slopes, abs=6e-3)
+    view.choose("Show or hide the table")
+    view.root.locator("summary", has_text="Data").press("Escape")
+    view.root.get_by_role("radio", name="Gradient").check()
+    view.wait("node.querySelector('.lnp-curves').hasAttribute('hidden') && node.querySelectorAll('.lnp-number').length")
+
+
+def test_what_was_there_before_stays_as_a_shadow_and_in_words(view):
+    """Oracle: the words by hand; the shadow's path."""
+    before = view.text("finding")
+    ratio = re.search(r"is (\S+×)", before)[1]
+    view.chip("pre").click()
+    view.settled(placement="pre")
+    assert f"Before (Post-LN): the top was {ratio} the bottom." in view.text("ago")
+    assert view.root.locator("svg:not([hidden]) path.lnp-shadow").get_attribute("d")
+    view.part("legend").get_by_text("before: Post-LN").wait_for()
+    for _ in range(3):  # one gesture is one change
+        view.slider("Depth").press("ArrowRight")
+    view.settled(depth=6)
+    assert view.text("ago").startswith("Before (depth 3)")
+
+
+def test_pins_stay_in_both_pictures_until_they_are_removed(view):
+    """Oracle: the legend and the lines, at most four."""
+    pin = view.root.get_by_role("button", name="Pin", exact=True)
+    pin.click()
+    view.root.get_by_text("pinned: Post-LN, depth 3, width 32, heads 2, tokens 8, networks 2").wait_for()
+    for key in ("pre", "peri", "none", "res_post"):
+        view.chip(key).click()
+        view.settled(placement=key)
+        pin.click()
+        pin.click()  # the same twice is one
+    view.wait("node.querySelectorAll('.lnp-legend button').length === 4")
+    lines = [view.root.locator(f"svg:not([hidden]) path.lnp-pin{i}").get_attribute("d") for i in range(4)]
+    assert all(lines)
+    view.set(view="depth")
+    view.wait("!node.querySelector('.lnp-curves').hasAttribute('hidden')")
+    assert view.root.get_by_text("(in the other pictures)").count() == 4
+    view.wait("node.querySelector('.lnp-finding').innerText.includes('slope')")
+    view.settled(view="depth")
+    pin.click()
+    view.chip("post").click()
+    view.wait("node.querySelector('.lnp-curves path.lnp-pin3').getAttribute('d')")
+    assert view.root.get_by_text("(in the other pictures)").count() == 3
+    remove = view.root.get_by_role("button", name="Remove pinned:")
+    for left in (3, 2, 1, 0):
+        remove.first.click()
+        view.wait("node.querySelectorAll('.lnp-legend button').length === given[0]", left)
+    view.wait("!node.querySelector('.lnp-curves path.lnp-pin3').getAttribute('d')")
+    view.root.get_by_role("button", name="Reset").click()
+    assert view.state == playground.START
+
+
+@pytest.mark.parametrize(
+    ("state", "words"),
+    [
+        ({"placement": "none", "depth": 48, "width": 128}, "overflow in every layer"),
+        ({"placement": "none", "depth": 48, "width": 128, "view": "signal"}, "overflow in "),
+        ({"placement": "post", "tokens": 1, "parameter": "W_Q"}, "exactly 0 in every layer: no path leads from it"),
+        ({"placement": "no_residual", "depth": 24, "width": 16, "tokens": 16, "parameter": "W_Q"}, "only round-off in "),
+        ({"placement": "none", "depth": 48, "width": 128, "view": "depth"}, "overflow at depth 48"),
+    ],
+)
+def test_what_is_no_number_is_said_in_words(view, state, words):
+    """Oracle: gradient_norms, which is not finite, 0 or below its floor there; the words in sentence and picture."""
+    view.set(**state)
+    page, python = view.settled(), measured(view.state)
+    drawn = python.query(f"parameter == '{view.state['parameter']}' and side == 'decoder'")
+    kind = words.split(" in ")[0].split(" at ")[0]
+    odd = {"overflow": ~np.isfinite(drawn["value"]), "exactly 0": drawn["value"] == 0, "only round-off": drawn["below_floor"]}
+    assert odd[kind].any()
+    if kind != "overflow":  # where it begins, in Python, depends on the order of a sum
+        agree(page, python)
+    view.wait("node.querySelector('.lnp-finding').innerText.includes(given[0])", words)
+    assert kind in " ".join(view.part("odd").all_text_contents())
+    paths = view.root.locator("svg.lnp-picture path").evaluate_all("all => all.map(path => path.getAttribute('d'))")
+    assert not [path for path in paths if path and ("NaN" in path or "Infinity" in path)]
