@@ -15,7 +15,7 @@ from torch import Tensor
 
 from lntutor.model.placements import Arithmetic, At
 from lntutor.model.rule import EPS
-from lntutor.model.transformer import Sequence, Transformer
+from lntutor.model.transformer import Sequence, Transformer, flat
 
 Steps = list[tuple["Node", "Node | None", Callable, tuple]]  # (output, input, pull, saved): see `Node.then`
 
@@ -233,8 +233,3 @@ class Tape(Transformer):
             return q.value.new_zeros(1, 1, 1)
         hidden = torch.zeros(visible.shape, dtype=q.dtype).masked_fill_(~visible, -torch.inf)
         return hidden[0] if len(visible) == 1 else flat(hidden.expand(*q.shape[:-2], *visible.shape[-2:]))
-
-
-def flat(t: Tensor) -> Tensor:
-    """(…, B, H, n, d_head) → (…·B·H, n, d_head)."""
-    return t.reshape(-1, *t.shape[-2:])

@@ -98,6 +98,11 @@ def affine(y: Tensor, gain: Tensor | None, bias: Tensor | None) -> Tensor:
     return y if bias is None else y + bias
 
 
+def flat(t: Tensor) -> Tensor:
+    """(…, B, H, n, d_head) → (…·B·H, n, d_head)."""
+    return t.reshape(-1, *t.shape[-2:])
+
+
 def average(x: Tensor, visible: Tensor | None) -> Tensor:
     """Uniform attention, (…, B, m, d) → (…, B, n or 1, d): the mean of the visible tokens."""
     if visible is None:
@@ -219,10 +224,6 @@ class Transformer(Reading):
 
     def attend(self, name: tuple, q: Tensor, k: Tensor, v: Tensor, visible: Tensor | None) -> Tensor:
         """softmax(q kᵀ/√d_head) v, (…, B, H, n, d_head)."""
-
-        def flat(t):  # (…, B, H, n, d_head) → (…·B·H, n, d_head)
-            return t.reshape(-1, *t.shape[-2:])
-
         scores = torch.bmm(flat(q) * (1 / sqrt(q.shape[-1])), flat(k).mT)  # (…·B·H, n, m)
         if visible is not None:
             scores = scores.view(*q.shape[:-1], -1).masked_fill(~visible, -torch.inf).flatten(0, -3)
