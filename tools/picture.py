@@ -163,7 +163,7 @@ def webp(page: Page, clip: dict) -> bytes:
 
 
 def take_animation(browser: Browser) -> None:
-    """The playground from its file: more layers, then the norm is dragged to another slot, and a second one is added."""
+    """The playground from its file: more layers, then the norm is dragged to another slot, and a second is added."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "playground.html")
         put(path, playground().encode())

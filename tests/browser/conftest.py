@@ -20,6 +20,7 @@ from tests.browser.jupyter import (
     voila,
     write_notebook,
 )
+from tests.browser.page_engine import Engine, engine_page
 
 
 @pytest.fixture(scope="session")
@@ -58,6 +59,13 @@ def browser() -> Iterator[Browser]:
         (pytest.fail if os.environ.get("CI") == "true" else pytest.skip)(reason)
     with chromium(program) as browser:
         yield browser
+
+
+@pytest.fixture(scope="module")
+def engine(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
+    """The playground's engine alone in a page, one for a file's tests, as it keeps its samples."""
+    with engine_page(browser, tmp_path_factory.mktemp("engine")) as engine:
+        yield engine
 
 
 @pytest.fixture
