@@ -71,8 +71,8 @@ def finite(number: Any) -> float:
 class Register(Arithmetic):
     """A signal of the page: a rule's steps on it are written to `steps`."""
 
-    def __init__(self, steps: list, inputs: int, number: int | None = None):
-        self.steps, self.inputs = steps, inputs
+    def __init__(self, steps: list, inputs: int, number: int | None = None, normed: bool = False):
+        self.steps, self.inputs, self.normed = steps, inputs, normed  # normed: N made it, whatever its last step is
         self.number = inputs + len(steps) - 1 if number is None else number
 
     def then(self, kind: str, *details: Any) -> Register:
@@ -111,9 +111,10 @@ def written(rule: Callable, inputs: int, placement: Placement, at: Asked) -> dic
 
     def N(x: Register) -> Register:
         made = x.number - inputs
-        if made >= 0 and steps[made][0] == "sum":
+        if made >= 0 and steps[made][0] == "sum" and not x.normed:
             sums.append(x.number)
-        return placement.norm(x, at) if placement.norm else x.then("norm")
+        y = placement.norm(x, at) if placement.norm else x.then("norm")
+        return Register(steps, inputs, y.number, normed=True)
 
     state = tuple(Register(steps, inputs, i) for i in range(inputs))
     result = rule(state if inputs > 1 else state[0], N)
