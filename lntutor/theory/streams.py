@@ -38,6 +38,11 @@ def diagonal(C: Array) -> Array:
     return np.diagonal(C, axis1=-2, axis2=-1)
 
 
+def sizes(C: Array) -> Array:
+    """(…, n): √C_ii; x − x leaves round-off of either sign."""
+    return np.sqrt(np.maximum(diagonal(C), 0))
+
+
 def outer(a: Array, b: Array | None = None) -> Array:
     """(…, n, n): a_i b_j."""
     return a[..., :, None] * (a if b is None else b)[..., None, :]
@@ -121,7 +126,7 @@ class Stream(Arithmetic):
 
     def relu(self) -> Stream:
         """C → √(C_ii C_jj) κ(ρ), with the mean over features as a component of its own; back G → κ′(ρ)∘G."""
-        size = np.sqrt(diagonal(self.cov))
+        size = sizes(self.cov)
         rho = self.cov / np.maximum(outer(size), 1e-300)
         mean = size / sqrt(2 * np.pi)
         second = outer(size) * kappa(rho)
@@ -139,7 +144,7 @@ class Stream(Arithmetic):
         The linear term keeps the stream's components, the others make a new one. Back: the same with f′, whose
         coefficients are √(k+1) a_{k+1}/σ.
         """
-        size = np.sqrt(diagonal(self.cov))
+        size = sizes(self.cov)
         rho = np.clip(self.cov / np.maximum(outer(size), 1e-300), -1, 1)
         a, tail, slope, slope_tail = hermite(f, size, terms)
         gain, mean = slope[..., 0], a[..., 0]

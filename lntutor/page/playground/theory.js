@@ -124,7 +124,7 @@ class Mixture {
 }
 
 function correlation(C, n) {
-  const size = diagonal(C, n).map(Math.sqrt)
+  const size = diagonal(C, n).map((c) => Math.sqrt(Math.max(c, 0))) // x − x leaves round-off of either sign
   return [size, matrix(n, (i, j, at) => Math.min(1, Math.max(-1, C[at] / Math.max(size[i] * size[j], TINY))))]
 }
 
