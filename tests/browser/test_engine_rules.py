@@ -48,7 +48,8 @@ def joined(pair: tuple[Words, Words], sign: str) -> Words:
     a, b = pair
     if sign == "+":
         return Words(f"({a} + {b})", lambda x, f, N, at: a.made(x, f, N, at) + b.made(x, f, N, at))
-    return Words(f"({a} - {b})", lambda x, f, N, at: a.made(x, f, N, at) - b.made(x, f, N, at))
+    # not a - b: of N(x - x) the theory is only round-off, in Python as in the page
+    return Words(f"({a} - 0.45·{b})", lambda x, f, N, at: a.made(x, f, N, at) - 0.45 * b.made(x, f, N, at))
 
 
 def scaled(pair: tuple[Words, Words]) -> Words:
@@ -90,7 +91,7 @@ taps = st.dictionaries(
     st.one_of(
         leaf("N", lambda x, N, at: N(x)),
         leaf("x/l", lambda x, N, at: x / at.layer),
-        leaf("N(x) - x/2", lambda x, N, at: N(x) - 0.5 * x),
+        leaf("N(x) - 0.3x", lambda x, N, at: N(x) - 0.3 * x),
         leaf("γ per head", lambda x, N, at: at.learned("γ", 0.9, per="head") * x),
     ),
     max_size=2,
