@@ -88,6 +88,9 @@ class Register(Arithmetic):
     def tanh(self) -> Register:
         return self.then("tanh")
 
+    def __bool__(self) -> bool:
+        raise TypeError("a rule may not ask what is in a signal")
+
 
 class SubLayer:
     """The f of a rule: its place in the layer, to be called with a register."""
