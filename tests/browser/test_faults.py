@@ -9,7 +9,7 @@ from lntutor.page.live import GONE
 from tests.browser.jupyter import SECONDS, Notebook, app_server, new_notebook
 from tests.browser.test_explore import cells, expected, focus, wait_for_curve
 from tests.browser.test_live import plot_value, wait_for_plot
-from tests.browser.test_training import SETUP, button, wait_for_words
+from tests.browser.test_training import SETUP
 
 TELL = """\
 import json
@@ -121,7 +121,7 @@ def test_a_page_left_in_mid_run_and_a_second_browser(in_lab, browser, scratch, s
             assert other.page.locator(".widget-readout").first.inner_text() == str(depth)
         second.screenshot("faults_second_browser")
 
-        button(first, "Run").click()
+        first.button("Run").click()
         drawn = wait_for_step(first, 3)
         wait_for_step(second, drawn)
         first.page.close()
@@ -129,14 +129,14 @@ def test_a_page_left_in_mid_run_and_a_second_browser(in_lab, browser, scratch, s
             third.open(scratch_server, request.node.originalname, folder="")
             drawn = wait_for_step(third, drawn)
             drawn = wait_for_step(third, drawn + 5)
-            wait_for_words(third, " of 2000, ")
+            third.wait_for_status(" of 2000, ")
             wait_for_curve(third, expected(8))
-            assert button(third, "Run").is_disabled()
+            assert third.button("Run").is_disabled()
             third.page.locator(".lntutor-training").scroll_into_view_if_needed()
             third.screenshot("faults_opened_again")
-            button(third, "Stop").click()
+            third.button("Stop").click()
             for page in (second, third):
-                wait_for_words(page, "Stopped. Run: 2 runs of 2000 steps: Post-LN; Pre-LN.")
+                page.wait_for_status("Stopped. Run: 2 runs of 2000 steps: Post-LN; Pre-LN.")
                 assert wait_for_step(page, drawn) < 2000
                 page.page.locator(".lntutor-results", has_text="stopped at step").wait_for()
                 assert not page.errors()
