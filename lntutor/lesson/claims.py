@@ -299,7 +299,7 @@ def ledger(notebook: str | int | None = None) -> pd.DataFrame:
 
 
 def _row(claim: Claim, entry: dict, guess: dict) -> tuple[str, ...]:
-    guessed = entry.get("guess") or guess.get("text") or NO_GUESS
+    guessed = entry.get("guess") or guess.get("words") or NO_GUESS
     measured, verdict = entry.get("measured", NOT_YET), entry.get("verdict", NOT_YET)
     source = f"{claim.source}, {claim.where}"
     return claim.sentence, source, str(guessed), str(measured), str(entry.get("spread", "")), str(verdict)

@@ -162,5 +162,5 @@ def guess_of(name: str) -> str | None:
     """The reader's guess at the `Predict` of this name, as text, from this session or an earlier one."""
     if not isinstance(name, str):
         raise ValueError(f"name must be that of a question, got {name!r}")
-    guess = NOTES.everywhere("guesses").get(name, {}).get("text")
+    guess = NOTES.everywhere("guesses").get(name, {}).get("words")
     return str(guess) if guess is not None else None

@@ -89,7 +89,7 @@ class Predict(Question):
             except ValueError as missing:
                 self._show_status(str(missing))
                 return
-            NOTES.put("guesses", self.name, {"guess": guess, "text": self._kind.describe(guess)})
+            NOTES.put("guesses", self.name, {"guess": guess, "words": self._kind.describe(guess)})
             self.refresh()
 
     def skip(self) -> None:

@@ -66,7 +66,7 @@ def test_numbers_and_words_are_recorded_as_they_are(measured, spread, expected):
 
 def test_the_guess_is_that_of_the_question_of_the_same_name(notes):
     """Oracle: what a Predict stores; another guess can be given."""
-    notes.put("guesses", "lemma1", {"guess": 0.5, "text": "0.5 d"})
+    notes.put("guesses", "lemma1", {"guess": 0.5, "words": "0.5 d"})
     record("lemma1", 0.5, verdict="holds")
     assert ledger().loc["lemma1", "your guess"] == "0.5 d"
     record("lemma1", 0.5, verdict="holds", guess=0.25)
@@ -169,7 +169,7 @@ def three_stored(monkeypatch):
 
 def test_the_whole_ledger_sets_what_is_stored_beside_your_guess_and_your_run(notes, three_stored):
     """Oracle: a stored table and a reader's notes whose words are known."""
-    notes.put("guesses", "lemma1", {"guess": 0.5, "text": "0.5 d"})
+    notes.put("guesses", "lemma1", {"guess": 0.5, "words": "0.5 d"})
     record("lemma1", 0.4, verdict="open")
     record("talk.sigma", "mine", verdict="does not hold here")
     table = whole_ledger().table

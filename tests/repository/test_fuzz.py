@@ -171,7 +171,7 @@ def test_a_folder_of_any_bytes_is_a_corpus_or_refused(tmp_path_factory, files, p
 
 PARTS = ["guesses", "answers", "records"]
 NAMES = st.sampled_from(["bad", "attention.variance", "readiness", "inventory.before"])
-FIELDS = st.sampled_from(["guess", "text", "measured", "verdict", "spread", "chain_rule"])
+FIELDS = st.sampled_from(["guess", "words", "measured", "verdict", "spread", "chain_rule"])
 NOTES = st.dictionaries(st.sampled_from([*PARTS, "x"]), st.dictionaries(NAMES, JSON) | JSON) | st.dictionaries(
     st.sampled_from(PARTS), st.dictionaries(NAMES, st.dictionaries(FIELDS, JSON))
 )
@@ -195,7 +195,7 @@ def test_a_notes_file_of_any_content_stops_no_lesson(tmp_path_factory, content):
         question.control.value = "b"
         question.store()
         assert question.guess == "b"
-        assert json.loads(notes.path().read_text())["guesses"]["bad"]["text"] == "b"
+        assert json.loads(notes.path().read_text())["guesses"]["bad"]["words"] == "b"
 
 
 @settings(max_examples=150)
