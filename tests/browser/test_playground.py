@@ -3,8 +3,12 @@
 import json
 import math
 import re
+import struct
+import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from xml.etree import ElementTree
 
 import numpy as np
 import pandas as pd
@@ -12,6 +16,7 @@ import pytest
 from playwright.sync_api import Browser, Page
 
 import lntutor as ln
+from lntutor.explore import Playground as Widget
 from lntutor.measure.recorder import AGREEMENT, FAINT, GRADIENT_COLUMNS
 from lntutor.model.parameters import matrices
 from lntutor.model.placements import ALL_SLOTS, SLOTS, in_slots
@@ -111,7 +116,8 @@ class Playground:
 
 
 def config(state: dict) -> ln.ModelConfig:
-    return model_config(state, state["placement"] or in_slots(state["slots"]))
+    """The model of a state; a placement that only the page knows is one of slots."""
+    return model_config(state, state["placement"] if state["placement"] in ln.PLACEMENTS else in_slots(state["slots"]))
 
 
 def measured(state: dict) -> pd.DataFrame:
@@ -426,7 +432,7 @@ def test_a_bad_link_is_one_sentence_above_a_good_picture(shared, file, hash, sen
     view.page.goto("about:blank")
     view.page.goto(file + hash)
     view.part("error").get_by_text(sentence).wait_for()
-    assert view.text("error").endswith(". The last good picture stays.")
+    view.wait("node.querySelector('.lnp-error').innerText.endsWith('. The last good picture stays.')")
     assert view.state == playground.START
     view.wait("node.table.length === given[0]", len(matrices(config(view.state))) * 3)
     assert view.part("number").count() == 12
@@ -609,3 +615,465 @@ def test_what_is_no_number_is_said_in_words(view, state, words):
     assert kind in " ".join(view.part("odd").all_text_contents())
     paths = view.root.locator("svg.lnp-picture path").evaluate_all("all => all.map(path => path.getAttribute('d'))")
     assert not [path for path in paths if path and ("NaN" in path or "Infinity" in path)]
+
+
+# Files ---------------------------------------------------------------------------------------------------------
+
+
+def test_numbers_and_pictures_are_saved_and_the_setting_is_copied(view):
+    """Oracle: pandas, Python's XML and PNG's own head; Python, which runs the copied line."""
+    view.set(slots="AC", theory=False)
+    table = view.settled(slots="AC")
+
+    def saved(words: str) -> Path:
+        with view.page.expect_download() as waiting:
+            view.choose(words)
+        assert waiting.value.suggested_filename == f"playground.{words[-4:-1].lower()}"
+        return waiting.value.path()
+
+    read = pd.read_csv(saved("Save numbers (CSV)"))
+    agree(read, measured(view.state))
+    assert read["value"].tolist() == table["value"].tolist()
+    svg = ElementTree.parse(saved("Save picture (SVG)")).getroot()
+    words = " ".join("".join(node.itertext()) for node in svg.iter("{http://www.w3.org/2000/svg}text"))
+    for part in (view.text("rule"), "mean of 2 networks", "Norm before f and after the sum", "layer norm", "Decoder"):
+        assert part in words
+    assert "drag one" not in words
+    png = saved("Save picture (PNG)").read_bytes()
+    assert png.startswith(b"\x89PNG")
+    wide, high = struct.unpack(">II", png[16:24])
+    assert (wide, high) == (2 * int(svg.get("width").split(".")[0]), 2 * float(svg.get("height")))
+    (HERE / "screenshots" / "playground_saved.png").write_bytes(png)
+    view.choose("Copy as Python")
+    line = view.root.get_by_label("Copied text").input_value()
+    made = eval(line, {"Playground": Widget})
+    assert made.state() == view.state
+    assert line == made.code()
+    made.close()
+    view.choose("Copy link")
+    assert view.root.get_by_label("Copied text").input_value().endswith(f"#{playground.link(view.state)}")
+
+
+# Faults --------------------------------------------------------------------------------------------------------
+
+
+def test_a_slow_worker_leaves_marks_and_the_newest_move_wins(open_page):
+    """Oracle: the words of the draft while one network is held back; the dimmed picture while all are."""
+    view = open_page(script=WORKERS)
+    view.set(**SMALL)
+    view.settled(**SMALL)
+    view.page.evaluate("delay = ({ seed, stage }) => seed && stage === 'measured' ? 1500 : 0; 0")
+    view.set(width=48)
+    view.wait("node.querySelector('.lnp-readout').innerText.endsWith('a draft: 1 of 2 networks; logarithmic')")
+    assert "(1 of 2 networks)" in view.text("finding")
+    agree(view.settled(width=48), measured(view.state))
+    assert "(2 networks)" in view.text("finding")
+
+    view.page.evaluate("delay = () => 1500; 0")
+    before = view.text("finding")
+    view.set(width=64)
+    view.wait("node.dataset.stale && node.querySelector('.lnp-busy').innerText === 'computing…'")
+    assert view.text("finding") == before
+    assert view.root.evaluate("node => node.table") == []  # and not that of another width
+    view.page.wait_for_timeout(300)  # the picture fades
+    assert float(view.part("frame-of-picture").evaluate("node => getComputedStyle(node).opacity")) < 0.6
+    view.set(width=16)
+    view.page.evaluate("delay = () => 0; 0")
+    agree(view.settled(width=16), measured(view.state))
+    assert view.text("busy") == ""
+
+
+UNABLE = "change = (message) => ({ stage: 'unable', message: 'no SIMD' }); 0"
+FAILED = "change = ({ id }) => ({ id, stage: 'failed', message: 'out of memory' }); 0"
+
+
+@pytest.mark.parametrize(
+    ("script", "sentence"),
+    [
+        ("delete globalThis.Worker", "This browser runs no workers here"),
+        ("globalThis.Worker = class { constructor() { throw new Error('no') } }", "This browser runs no workers here"),
+        (WORKERS + UNABLE, "This browser cannot run the playground's arithmetic (WebAssembly with SIMD)."),
+    ],
+)
+def test_a_browser_that_cannot_compute_is_one_sentence_beside_the_drawing(open_page, script, sentence):
+    """Oracle: the sentence; the layer's drawing, which needs no numbers and still answers."""
+    view = open_page(script=script)
+    view.part("error").get_by_text(sentence).wait_for()
+    assert view.text("error").count("The last good picture stays") == 0  # there is none
+    view.slot("A").click()
+    view.wait("node.querySelector('.lnp-rule').innerText === 'x ← N(x + f(N(x)))'")
+    assert view.slots() == "AC"
+    view.part("error").get_by_text(sentence).wait_for()
+    assert view.root.evaluate("node => node.table") == []
+    view.choose("Save numbers (CSV)")
+    view.root.get_by_role("button", name="Pin", exact=True).click()
+
+
+def test_out_of_memory_is_one_sentence_and_the_last_good_picture_stays(open_page):
+    """Oracle: the picture before; the next model, which is computed as ever."""
+    view = open_page(script=WORKERS)
+    view.set(**SMALL)
+    view.settled(**SMALL)
+    kept = view.root.locator("svg:not([hidden]) path.lnp-bar").get_attribute("d")
+    good = "change = (message) => message; 0"
+    for act, words in ((FAILED, "The page could not compute this: out of memory."), (good, "needs ")):
+        view.page.evaluate(act)
+        view.set(**({"width": 64} if act == FAILED else {"depth": 48, "width": 256, "tokens": 64, "ffn": 4}))
+        view.part("error").get_by_text(words).wait_for()
+        assert view.text("error").endswith(". The last good picture stays.")
+        assert view.text("busy") == "the last good picture"
+        assert view.root.locator("svg:not([hidden]) path.lnp-bar").get_attribute("d") == kept
+    view.page.evaluate(good)
+    view.set(**SMALL)
+    view.settled(**SMALL)
+    assert view.part("error").is_hidden()
+    view.set(width=48)
+    agree(view.settled(width=48), measured(view.state))
+
+
+# Two, and parts ------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def parts(open_page, tmp_path: Path) -> Callable[[str], Playground]:
+    """A function that opens a page with the module, in which this script runs; it has `data`, `START` and `mount`."""
+
+    def run(script: str) -> Playground:
+        path = tmp_path / "parts.html"
+        text = f"{playground.module()}\nconst data = {playground.as_script(playground.data())}\n"
+        text += f"const small = {json.dumps(playground.START | SMALL)}\n{script}"
+        path.write_text(f"<!doctype html><meta charset=utf-8><body><script type=module>\n{text}</script>", "utf-8")
+        return open_page(address=path.as_uri())
+
+    return run
+
+
+def test_two_playgrounds_on_one_page_are_independent(parts):
+    """Oracle: gradient_norms of two states."""
+    one = parts("for (const stack of ['encoder', 'decoder']) "
+                "mountPlayground(document.body, { data, state: { ...small, stack }, onState() {} })")  # fmt: skip
+    other = Playground(one.page, 1)
+    one.slot("A").click()
+    other.slider("Depth").press("ArrowLeft")
+    other.root.get_by_role("radio", name="Signal").check()
+    agree(one.settled(slots="AC", stack="encoder", view="gradient", depth=3), measured(one.state))
+    agree(other.settled(slots="C", stack="decoder", view="signal", depth=2), measured(other.state))
+    one.root.locator("summary", has_text="Data").click()
+    other.part("finding").click()
+    assert one.root.get_by_role("button", name="Copy as Python").is_hidden()
+
+
+def test_mounted_outside_the_document_it_draws_no_nan_and_fits_once_it_is_inside(parts):
+    """Oracle: the attributes of all shapes."""
+    view = parts("""
+        const box = document.createElement("div")
+        const playground = mountPlayground(box, { data, state: small, onState() {} })
+        setTimeout(() => {
+          globalThis.seen = box.innerHTML
+          document.body.append(box)
+        }, 500)
+    """)
+    assert "NaN" not in view.page.evaluate("seen")
+    view.settled(**SMALL)
+    view.wait("Math.abs(node.querySelector('.lnp-picture').clientWidth - node.querySelector('.lnp-frame-of-picture').clientWidth) < 1")
+    assert "NaN" not in view.root.inner_html()
+
+
+def test_new_placements_are_chips_and_a_rule_written_anew_is_computed_anew(parts):
+    """Oracle: the graph of another placement under the same key."""
+    view = parts("""
+        const of = (key) => ({ ...data.placements[key], slots: null, label: "Mine", own: true })
+        globalThis.playground = mountPlayground(document.body, { data, state: small, onState() {} })
+        globalThis.put = (key) => playground.setPlacements({ ...data.placements, ...(key ? { mine: of(key) } : {}) })
+        globalThis.refuse = () => playground.setPlacements({ ...data.placements,
+          mine: { ...of("post"), graph: null, error: "Mine asks for the weather" } })
+    """)
+    view.page.evaluate("put('pre')")
+    view.chip("mine").click()
+    view.wait("node.table.length && node.querySelector('.lnp-name').innerText.startsWith('Mine')")
+    for key in ("pre", "peri"):
+        view.page.evaluate("key => put(key)", key)
+        wanted = measured(view.state | {"placement": key})["value"].tolist()
+        view.wait("node.table.length === given[0]", len(wanted))
+        assert view.root.evaluate("node => node.table.map(row => row.value)") == pytest.approx(wanted, rel=AGREEMENT)
+    assert view.text("ago").startswith("Before (Mine)")
+    view.page.evaluate("refuse()")
+    view.part("error").get_by_text("Mine asks for the weather. The last good picture stays.").wait_for()
+    view.page.evaluate("put('')")
+    view.settled(placement="post")
+    assert view.chip("mine").count() == 0
+    assert view.part("error").is_hidden()
+    view.page.evaluate("playground.destroy()")
+    assert view.root.count() == 0
+
+
+# Everyone ------------------------------------------------------------------------------------------------------
+
+CUT = """() => {
+    const found = []
+    const root = document.querySelector('[data-lntutor=playground]')
+    const name = (node) => `<${node.className?.baseVal ?? node.className}> ${node.textContent.trim().slice(0, 40)}`
+    const within = (node, outer, why) => {
+        const [a, b] = [node.getBoundingClientRect(), outer.getBoundingClientRect()]
+        const room = [a.left - b.left, b.right - a.right, a.top - b.top, b.bottom - a.bottom]
+        if (a.width && Math.min(...room) < -2) found.push(`${why}: ${name(node)} ${room.map(Math.round)}`)
+    }
+    if (document.documentElement.scrollWidth > innerWidth) found.push(`page ${document.documentElement.scrollWidth}`)
+    for (const node of root.querySelectorAll('button, input, p, label, .lnp-item'))
+        if (node.checkVisibility()) within(node, root, 'cut off')
+    for (const svg of root.querySelectorAll('.lnp-picture:not([hidden]), .lnp-slots'))
+        for (const text of svg.querySelectorAll('text'))
+            if (text.checkVisibility({ visibilityProperty: true })) within(text, svg, 'words cut off')
+    const texts = [...root.querySelectorAll('.lnp-picture:not([hidden]) text')].filter((node) => node.textContent)
+    texts.forEach((one, i) => texts.slice(i + 1).forEach((other) => {
+        const [a, b] = [one.getBoundingClientRect(), other.getBoundingClientRect()]
+        const across = Math.min(a.right, b.right) - Math.max(a.left, b.left)
+        const down = Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top)
+        if (across > 1 && down > 5) found.push(`overlap: ${name(one)} | ${name(other)} ${across} ${down}`)
+    }))
+    return found
+}"""
+SIZES = [(390, 844), (640, 360), (1280, 720), (1920, 1080)]  # 640: 1280 at 200 %
+STATES = [{}, {"lecture": True}, {"placement": "b2t", "depth": 24}, {"slots": "ABC", "parameter": "W_Q", "depth": 48},
+          {"placement": "pre", "view": "signal", "depth": 12}, {"view": "depth", "lecture": True}]  # fmt: skip
+
+
+@pytest.mark.parametrize("size", SIZES, ids=lambda size: str(size[0]))
+def test_nothing_is_cut_off_or_overlaps_at_any_size(view, size):
+    """Oracle: the browser's boxes, with folds, table and pins; the screenshots are for people."""
+    view.page.set_viewport_size(dict(zip(("width", "height"), size, strict=True)))
+    folds = view.root.locator("details")
+    for index, state in enumerate(STATES):
+        view.set(**(playground.START | {"seeds": 2, "width": 32} | state))
+        view.settled()
+        if index == 1:
+            view.root.get_by_role("button", name="Pin", exact=True).click()
+            folds.first.evaluate("node => { node.open = true }")
+        if state.get("view") == "depth":
+            view.wait("node.querySelector('.lnp-finding').innerText.includes('slope')")
+        view.page.wait_for_timeout(150)
+        assert view.page.evaluate(CUT) == [], state
+        view.page.screenshot(path=HERE / "screenshots" / f"playground_{size[0]}_{index}.png", full_page=True)
+        folds.first.evaluate("node => { node.open = false }")
+    view.page.set_viewport_size({"width": 1280, "height": 720})
+
+
+def test_what_matters_is_in_view_on_a_small_laptop(view):
+    """Oracle: the boxes of sentence, slots, sliders and all bars in a window of 1280 × 720."""
+    view.set(**playground.START)
+    view.settled()
+    for name in ("finding", "chips", "slots", "rule", "sliders", "frame-of-picture", "legend", "buttons"):
+        box = view.part(name).bounding_box()
+        assert box["y"] >= 0, name
+        assert box["y"] + box["height"] <= 720, name
+
+
+def test_axe_finds_nothing_in_light_and_dark_and_colours_follow_the_system_live(view):
+    """Oracle: axe-core with all folds open; the ground's colour."""
+    view.choose("Show or hide the table")
+    view.root.get_by_role("button", name="Pin", exact=True).click()
+    grounds = []
+    for scheme in ("dark", "light"):
+        view.page.emulate_media(color_scheme=scheme)
+        view.wait("node.dataset.theme === given[0]", scheme)
+        for state in ({"placement": "hybrid"}, {"placement": "post"}):
+            view.set(**state)
+            view.settled()
+            view.page.evaluate("document.querySelectorAll('details').forEach(one => one.open = true)")
+            view.page.wait_for_timeout(200)
+            assert violations(view.page) == []
+        grounds.append(view.root.evaluate("node => getComputedStyle(node).backgroundColor"))
+    assert len(set(grounds)) == 2
+    view.page.emulate_media(color_scheme="light")
+    view.page.evaluate("document.querySelectorAll('details').forEach(one => one.open = false)")
+    view.choose("Show or hide the table")
+
+
+def test_tab_reaches_everything_and_shows_where_it_is(view):
+    """Oracle: the outline, or the edge of a slot; every stop has a name."""
+    view.page.evaluate("document.body.tabIndex = -1, document.body.focus()")
+    seen = []
+    for _ in range(60):
+        view.page.keyboard.press("Tab")
+        here = view.page.evaluate(
+            """() => {
+                const node = document.activeElement
+                if (!node.closest('[data-lntutor=playground]')) return null
+                const face = node.type === 'radio' ? node.nextElementSibling
+                    : node.matches('.lnp-slot') ? node.querySelector('.lnp-norm') : node
+                const look = getComputedStyle(face)
+                const shown = parseFloat(look.outlineWidth) >= 2 && look.outlineStyle !== 'none'
+                    || parseFloat(look.strokeWidth) >= 3
+                return [(node.ariaLabel || node.labels?.[0]?.innerText || node.innerText).trim(), shown]
+            }"""
+        )
+        if here is None:
+            break
+        seen.append(here)
+    assert [name for name, shown in seen if not shown or not name] == []
+    names = [name for name, _ in seen]
+    for wanted in ("Post-LN", "more", "Norm before the sub-layer", "Norm at the very end", "Depth", "Width", "Gradient",
+                   "More settings", "Pin", "Reset", "Data"):  # fmt: skip
+        assert wanted in names
+
+
+def test_nothing_moves_for_readers_who_want_no_motion(view):
+    """Oracle: the browser's durations of animations and transitions."""
+    view.page.emulate_media(reduced_motion="reduce")
+    assert view.page.evaluate(MOVING) == []
+    view.page.emulate_media(reduced_motion="no-preference")
+
+
+# In notebooks --------------------------------------------------------------------------------------------------
+
+FIRST = f"""\
+import lntutor as ln
+from lntutor.explore import Playground
+
+playground = Playground(**{SMALL!r})
+playground"""
+MINE = "ln.PLACEMENTS['mine'] = ln.Placement('Mine', 'x ← {0}', ln.each(lambda x, f, N, at: {0}))"
+TABLE = "import json; print(json.dumps(playground.table().to_dict('list')))"
+
+
+def from_python(ask: Callable[[str], str]) -> pd.DataFrame:
+    """The table as Python has it in the kernel, as soon as it has the page's own."""
+    return pd.DataFrame(json.loads(ask(TABLE)))
+
+
+def until(look: Callable[[], bool], page: Page, seconds: float = 20) -> None:
+    """Wait until something holds outside the page, which goes on meanwhile."""
+    end = time.monotonic() + seconds
+    while not look():
+        assert time.monotonic() < end
+        page.wait_for_timeout(100)
+
+
+def moves(view: Playground, seconds: float = 3) -> None:
+    """A key on the slider and a click on a slot change state, sentence and numbers, and do so at once."""
+    for act in (lambda: view.slider("Depth").press("ArrowRight"), lambda: view.slot("A").click()):
+        state, finding, start = view.state, view.text("finding"), time.monotonic()
+        act()
+        view.wait("node.querySelector('.lnp-finding').innerText !== given[0]", finding)
+        table = view.settled()
+        assert time.monotonic() - start < seconds
+        assert view.state != state
+        assert set(table["depth"]) == {view.state["depth"]}
+    assert view.part("error").is_hidden()
+
+
+def test_in_jupyterlab_page_and_kernel_follow_each_other_and_the_page_needs_no_kernel(in_lab, request, scratch):
+    """Oracle: gradient_norms; JupyterLab's own cells, which hear no key; its dark theme; the bytes of the saved file."""
+    notebook = in_lab(FIRST, "1", "2")
+    server, page = request.getfixturevalue("scratch_server"), notebook.page
+    page.set_viewport_size({"width": 1280, "height": 720})
+    view = Playground(page)
+    agree(view.settled(**SMALL), measured(view.state))
+    page.wait_for_timeout(300)
+    notebook.screenshot("playground_lab")
+
+    # both ways
+    view.slider("Depth").press("ArrowRight")
+    view.slot("A").click()
+    until(lambda: server.ask("print(playground.state())").strip() == str(view.state), page)
+    agree(from_python(server.ask), measured(view.state))
+    sent = "print(playground._sent(playground.state(), %d) is not None)" % len(view.settled())
+    until(lambda: server.ask(sent).strip() == "True", page)
+    agree(from_python(server.ask), measured(view.state))
+    server.ask("playground.set(placement='pre', view='signal')")
+    view.settled(placement="pre", view="signal", slots="AD", depth=4)
+    server.ask("playground.set(**playground.state() | {'view': 'gradient'})")
+    view.settled(view="gradient")
+
+    # keys
+    cells = page.locator(".jp-Notebook .jp-Cell")
+    count = cells.count()
+    selected = "[...document.querySelectorAll('.jp-Cell')].findIndex(cell => cell.classList.contains('jp-mod-active'))"
+    for place in (view.slider("Depth"), view.slot("D"), view.chip("pre")):
+        place.focus()
+        before = page.evaluate(selected)
+        for key in ("d", "d", "a", "b", "j", "k", "x", "m", "0", "0"):
+            page.keyboard.press(key)
+        assert cells.count() == count
+        assert page.evaluate(selected) == before
+        assert page.locator(".jp-Dialog").count() == 0
+    assert view.state["placement"] == "pre"
+
+    # placements of the reader
+    server.ask(MINE.format("x + f(N(x))"))
+    view.chip("mine").wait_for()
+    view.chip("mine").click()
+    assert view.settled(placement="mine")["value"].tolist() == pytest.approx(view_as(view, "A"), rel=AGREEMENT)
+    server.ask(MINE.format("N(x + f(N(x)))"))
+    view.wait("node.querySelector('.lnp-rule').innerText === 'x ← N(x + f(N(x)))' || node.state.slots === 'AC'")
+    view.wait("node.table.length && node.querySelector('.lnp-ago').innerText.startsWith('Before (Mine)')")
+    assert view.settled(placement="mine", slots="AC")["value"].tolist() == pytest.approx(view_as(view, "AC"), rel=AGREEMENT)
+    server.ask("del ln.PLACEMENTS['mine']")
+    view.settled(placement="post")
+    assert view.chip("mine").count() == 0
+
+    # saved without the widget's own 5 MB
+    notebook.save()
+    path = scratch / f"{request.node.originalname}.ipynb"
+    assert path.stat().st_size < 20_000
+
+    # busy, restarted, gone
+    busy = threading.Thread(target=lambda: server.ask("import time; time.sleep(10)"))
+    busy.start()
+    page.wait_for_timeout(500)
+    moves(view)
+    assert busy.is_alive()
+    busy.join()
+    state = view.state
+    until(lambda: server.ask("print(playground.state())").strip() == str(state), page)
+    notebook.menu("Kernel", "kernelmenu:restart")
+    page.locator(".jp-Dialog .jp-mod-accept").click()
+    notebook.wait_for_idle()
+    moves(view)
+    server.end_kernels()
+    page.wait_for_timeout(1000)
+    moves(view)
+    assert not notebook.errors()
+
+    # dark
+    dark(page)
+    view.wait("node.dataset.theme === 'dark'")
+    page.wait_for_timeout(300)
+    notebook.screenshot("playground_lab_dark")
+
+
+def dark(page: Page) -> None:
+    """JupyterLab's dark theme, by the menu."""
+    page.locator(".lm-MenuBar-item", has_text="Settings").first.click()
+    page.locator(".lm-Menu-item", has_text="Theme").first.hover()
+    page.locator(".lm-Menu-item", has_text=re.compile("^JupyterLab Dark$")).click()
+
+
+def view_as(view: Playground, slots: str) -> list[float]:
+    """The gradients of a playground's state with norms in these slots, in the order of the page."""
+    rows = measured(view.state | {"placement": "", "slots": slots})
+    order = view.root.evaluate("node => node.table.map(row => [row.side, row.layer, row.block, row.parameter, row.seed])")
+    return rows.set_index(MATRIX)["value"].reindex(pd.MultiIndex.from_tuples(map(tuple, order))).tolist()
+
+
+def test_in_voila_page_and_kernel_follow_each_other(in_voila, request):
+    """Oracle: gradient_norms; the screenshots are for people."""
+    notebook = in_voila(FIRST)
+    server, page = request.getfixturevalue("voila_server"), notebook.page
+    view = Playground(page)
+    agree(view.settled(**SMALL), measured(view.state))
+    view.slot("B").click()
+    view.settled(slots="BC")
+    until(lambda: server.ask("print(playground.state())").strip() == str(view.state), page)
+    server.ask("playground.set(placement='peri', stack='decoder')")
+    agree(view.settled(placement="peri", stack="decoder"), measured(view.state))
+    agree(from_python(server.ask), measured(view.state))
+    for width in (1280, 390):
+        page.set_viewport_size({"width": width, "height": 844})
+        page.wait_for_timeout(300)
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        notebook.screenshot(f"playground_voila_{width}")
+    page.emulate_media(color_scheme="dark")
+    page.wait_for_timeout(300)
+    assert view.root.get_attribute("data-theme") == "light"  # as Voilà's page around it
+    assert violations(page) == []

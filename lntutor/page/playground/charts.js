@@ -109,7 +109,8 @@ function depthPicture(sheet, { shown, before, pins, state, width, height, unit, 
     sheet.text(x(depth), bottom + 18 * unit, String(depth), "lnp-tick", "middle")
     free = x(depth) + 24 * unit
   }
-  sheet.text((left + right) / 2, height - 6, "depth of the model (layers on each side)", "lnp-tick", "middle")
+  const title = width > 420 * unit ? "depth of the model (layers on each side)" : "depth of the model"
+  sheet.text((left + right) / 2, height - 6, title, "lnp-tick", "middle")
   for (const curve of old) depthCurve(sheet, curve, x, y, style, "shadowline", "shadowmark")
   kept.forEach((list, i) => list.forEach((curve) => depthCurve(sheet, curve, x, y, style, `pin${i}`, null)))
   for (const curve of curves) {

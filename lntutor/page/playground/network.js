@@ -190,13 +190,17 @@ function drawOdd(sheet, place, bars) {
 function sayOdd(sheet, place, first, last) {
   const [x, low, height] = strip(place, first)
   const [, high] = strip(place, last)
-  const range = last.row > first.row && place.row < 20 ? ` in layers ${first.row} to ${last.row}` : ""
+  const words = KIND_WORDS[first.kind]
   if (place.row >= 20 || last.row === first.row) {
     for (let row = first.row; row <= last.row; row++) {
       const [, y, each] = strip(place, { ...first, row })
-      sheet.text(x + 6, y + each / 2 + 4 * place.unit, KIND_WORDS[first.kind], "lnp-odd")
+      sheet.text(x + 6, y + each / 2 + 4 * place.unit, words, "lnp-odd")
     }
-  } else sheet.text(x + 6, (low + height + high) / 2 + 4 * place.unit, KIND_WORDS[first.kind] + range, "lnp-odd")
+    return
+  }
+  const long = `${words} in layers ${first.row} to ${last.row}`
+  const fits = 7 * place.unit * long.length < place.columns[first.side].right - x
+  sheet.text(x + 6, (low + height + high) / 2 + 4 * place.unit, fits ? long : words, "lnp-odd")
 }
 
 // The side and row under a point of the picture.

@@ -12,6 +12,7 @@ class PlaygroundView {
     this.state = this.placements.next(data.defaults, { placement: data.defaults.placement })
     Object.assign(this, { preview: null, shown: null, settled: null, before: null, pins: [], layer: 1 })
     Object.assign(this, { request: 0, asked: "", edition: 0, lastSlots: "C" })
+    this.model = this.textOf(this.state)
     this.build(root)
     this.watch()
     this.client = new Client(data)
@@ -128,11 +129,12 @@ class PlaygroundView {
     const key = Object.keys(change).length === 1 ? Object.keys(change)[0] : ""
     const now = performance.now()
     const same = key && key === this.gesture?.key && now - this.gesture.time < GESTURE && ALLOWED[key]
-    if (this.textOf(next) !== this.textOf(this.state)) {
+    const model = this.textOf(next)
+    if (model !== this.model) {
       if (!same) this.before = this.settled
       this.gesture = { key, time: now }
     }
-    this.state = next
+    Object.assign(this, { state: next, model })
     if (next.slots !== null) this.lastSlots = next.slots
     return ""
   }
@@ -142,7 +144,7 @@ class PlaygroundView {
     const problem = this.take(change)
     this.problem = problem
     if (!problem) {
-      if (this.shown?.text === this.textOf(this.state)) this.settled = this.shown
+      if (this.shown?.text === this.model) this.settled = this.shown
       this.ask()
       this.onState?.({ ...this.state })
     }
@@ -199,8 +201,8 @@ class PlaygroundView {
     if (this.byDepth && depths && !everyDepthIn(result)) return // one curve gives way to another at once
     this.fresh()
     this.shown = { state, text, result, shapes: shapesOf(graph, state) }
-    if (text === this.textOf(this.state)) this.settled = this.shown
-    if (result.done && text === this.textOf(this.state)) this.onTable?.(this.rows())
+    if (text === this.model) this.settled = this.shown
+    if (result.done && text === this.model) this.onTable?.(this.rows())
     this.invalidate()
   }
 
@@ -214,7 +216,7 @@ class PlaygroundView {
   fail(sentence) {
     this.problem = sentence
     clearTimeout(this.waiting)
-    this.dim("the last good picture")
+    this.dim(this.shown ? "the last good picture" : "")
   }
 
   dim(words) {
@@ -224,7 +226,7 @@ class PlaygroundView {
 
   fresh() {
     clearTimeout(this.waiting)
-    if (this.problem) return
+    if (this.problem) return this.dim("the last good picture")
     this.busy.textContent = ""
     delete this.element.dataset.stale
   }
@@ -241,7 +243,7 @@ class PlaygroundView {
 
   // The numbers of the state as it is; none while they are being computed.
   rows() {
-    return this.settled?.text === this.textOf(this.state) ? tableOf(this.settled) : []
+    return this.settled?.text === this.model ? tableOf(this.settled) : []
   }
 
   // Drawing -------------------------------------------------------------------------------------------------------
@@ -276,9 +278,9 @@ class PlaygroundView {
 
   drawDiagram(state, norm, { graph }) {
     const layer = Math.min(this.layer, state.depth)
-    const text = JSON.stringify([state.placement, state.depth, state.stack, layer, norm, this.edition])
-    if (this.diagram.text === text) return
-    this.diagram.text = text
+    const text = JSON.stringify([state.placement, state.depth, state.stack, layer, norm])
+    if (this.diagram.text === text && this.diagram.graph === graph) return
+    Object.assign(this.diagram, { text, graph })
     const back = buttonNode("Back to the slots", () => this.change({ slots: this.lastSlots }))
     if (!graph) return this.diagram.replaceChildren(htmlNode("p", {}, back))
     const side = sidesOf(state)[0]
@@ -330,10 +332,11 @@ class PlaygroundView {
   drawWords() {
     const { shown } = this
     setAll(this.error, { hidden: !this.problem })
-    if (this.problem) writeText(this.error, `${this.problem.replace(/\.$/, "")}. The last good picture stays.`)
+    const rest = shown ? " The last good picture stays." : ""
+    if (this.problem) writeText(this.error, `${this.problem.replace(/\.$/, "")}.${rest}`)
     const name = placementName(this.wanted, this.data.placements)
     const sentences = shown ? findingText(shown, this.shadow, this.state, this.data.placements)
-      : [`${name}: computing…`, ""]
+      : [`${name}: ${this.problem ? "no numbers" : "computing…"}`, ""]
     writeText(this.finding, sentences[0])
     writeText(this.ago, sentences[1] || HINT)
     const finding = sentences.join(" ")
@@ -469,10 +472,11 @@ class PlaygroundView {
   }
 
   setPlacements(all) {
+    const known = this.data.placements
     this.data = { ...this.data, placements: all }
     this.placements = new Placements(all, this.data.slots)
-    this.edition++
     const { placement, slots } = this.state
+    if (JSON.stringify(all[placement]?.graph) !== JSON.stringify(known[placement]?.graph)) this.edition++
     if (placement) this.change({ placement: all[placement] ? placement : this.data.defaults.placement })
     else this.change({ slots })
   }

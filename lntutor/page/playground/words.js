@@ -193,7 +193,8 @@ function rowText(bars, state, total) {
 
 // Playground(depth=12, placement="peri")
 function pythonLine(state, defaults) {
-  const python = (value) => (typeof value === "boolean" ? (value ? "True" : "False") : JSON.stringify(value))
+  const texts = { true: "True", false: "False" }
+  const python = (value) => texts[value] ?? (/^[\w ]*$/.test(value) && typeof value === "string" ? `'${value}'` : JSON.stringify(value))
   const pairs = settingsText(state, defaults).map(([key, value]) => `${key}=${python(value)}`)
   return `Playground(${pairs.join(", ")})`
 }
