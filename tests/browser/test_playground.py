@@ -22,7 +22,7 @@ from lntutor.model.parameters import matrices
 from lntutor.model.placements import ALL_SLOTS, SLOTS, in_slots
 from lntutor.model.state import model_config, model_inputs
 from lntutor.page.playground import page as playground
-from tests.browser.jupyter import HERE, SECONDS, Notebook
+from tests.browser.jupyter import HERE, SECONDS
 from tests.browser.test_site import MOVING, violations
 
 SMALL = {"depth": 3, "width": 32, "heads": 2, "tokens": 8, "seeds": 2}
@@ -32,14 +32,14 @@ MATRIX = ["side", "layer", "block", "parameter", "seed"]
 WORKERS = """
 globalThis.delay = () => 0
 globalThis.change = (message) => message
-globalThis.asked = []
 const Real = globalThis.Worker
 globalThis.Worker = class extends Real {
   set onmessage(act) {
     super.onmessage = ({ data }) => {
-      const told = () => act({ data: change({ ...data, seed: this.seed }) })
-      const wait = delay({ ...data, seed: this.seed })
-      wait ? setTimeout(told, wait) : told()
+      const message = { ...data, seed: this.seed }
+      const wait = delay(message)
+      this.last = (this.last ?? Promise.resolve()).then(() => new Promise((done) => setTimeout(done, wait)))
+      this.last.then(() => act({ data: change(message) })) // in their order
     }
   }
   postMessage(message) {
@@ -107,6 +107,11 @@ class Playground:
         """Wait until a condition on `node`, the playground's element, and `given` holds."""
         call = f"([node, ...given]) => {condition}"
         self.page.wait_for_function(call, arg=[self.root.element_handle(), *given], timeout=30 * SECONDS)
+
+    def wait_for_rows(self, count: int) -> None:
+        """Wait until the table that the reader can open has so many rows and every cell is filled."""
+        cells = "[...node.querySelectorAll('.lnp-table td')].every(cell => cell.innerText)"
+        self.wait(f"node.querySelectorAll('.lnp-table tbody tr').length === given[0] && {cells}", count)
 
     def rows(self) -> pd.DataFrame:
         """The table of numbers that the reader can open."""
@@ -256,8 +261,8 @@ def test_every_placement_is_a_chip_and_those_without_slots_show_their_boxes(view
     agree(view.settled(placement="mix"), measured(view.state))
     above = view.root.get_by_role("button", name="The layer above")
     above.press("Enter")
-    assert above.evaluate("node => node === document.activeElement || document.activeElement.ariaLabel === node.ariaLabel")
     view.root.get_by_text("layer 2 of 4").wait_for()
+    assert view.page.evaluate("document.activeElement.ariaLabel") == "The layer above"
     view.root.get_by_role("button", name="Back to the slots").click()
     view.settled(slots="BD")  # those of the last placement that has any
     view.root.locator(".lnp-more").click()
@@ -451,15 +456,15 @@ def test_a_bad_link_is_one_sentence_above_a_good_picture(shared, file, hash, sen
 def lengths(view: Playground) -> list[float]:
     """The lengths of the bars, in the order in which they are drawn."""
     path = view.root.locator("svg:not([hidden]) path.lnp-bar").get_attribute("d")
-    rounded = re.findall(r"M(\S+) \S+h(\S+?)a(\S+)", path)  # a corner's radius stands on both sides of the straight part
-    return [float(straight) + 2 * float(radius) for _, straight, radius in rounded]
+    rounded = re.findall(r"M\S+ \S+h(\S+?)a(\S+)", path)  # a straight part between two corners
+    return [float(straight) + 2 * float(radius) for straight, radius in rounded]
 
 
 def test_bars_are_as_long_as_the_logarithms_of_pythons_means_and_say_them(view):
     """Oracle: gradient_norms; a straight line through length over logarithm."""
     view.set(placement="post", depth=6, parameter="W_1")
     view.settled(depth=6)
-    view.wait("node.querySelectorAll('.lnp-number').length === 12 && node.querySelector('path.lnp-theory').getAttribute('d')")
+    view.wait("node.querySelectorAll('.lnp-number').length === 12")
     rows = measured(view.state).query("parameter == 'W_1'").groupby(["side", "layer"], sort=False)["value"].mean()
     for side in ("encoder", "decoder"):
         values = rows[side].tolist()
@@ -487,7 +492,7 @@ def test_theory_and_the_range_over_networks_are_those_of_python(view):
     view.set(placement="pre", parameter="W_Q", seeds=3)
     view.settled(placement="pre", seeds=3)
     view.choose("Show or hide the table")
-    view.wait("node.querySelectorAll('.lnp-table td').length && ![...node.querySelectorAll('.lnp-table td')].some(c => !c.innerText)")
+    view.wait_for_rows(9)
     table, cfg = view.rows(), config(view.state)
     keys = ["side", "layer", "block"]
     seeds = measured(view.state).query("parameter == 'W_Q'").groupby(keys, sort=False)["value"]
@@ -512,7 +517,7 @@ def test_the_view_of_the_signal_agrees(view):
     rows = view.rows()
     final = rows["site"] == "final"
     assert rows["layer"][final].tolist() == ["4"]  # drawn above the last layer
-    told = {(0 if site == "in" else int(layer), site): number(mean) for layer, site, mean in rows[["layer", "site", "mean"]].to_numpy()}
+    told = {(int(layer), site): number(mean) for layer, site, mean in rows[["layer", "site", "mean"]].to_numpy()}
     wanted = {(4 if site == "final" else layer, site): value for (layer, site), value in means.items()}
     assert told == pytest.approx(wanted, rel=2e-3)
     assert "stream grows" in view.text("finding")
@@ -524,15 +529,13 @@ def test_the_last_layer_by_depth_agrees_and_says_its_slope(view):
     view.set(placement="pre", theory=True)
     view.root.get_by_role("radio", name="By depth").check()
     view.settled(view="depth")
-    view.wait("!node.querySelector('.lnp-curves').hasAttribute('hidden') && node.querySelector('.lnp-finding').innerText.includes('theory')")
     view.choose("Show or hide the table")
     depths = [1, 2, 3, 4, 8]
-    view.wait(f"node.querySelectorAll('.lnp-table tbody tr').length === {len(depths)}")
+    view.wait_for_rows(len(depths))
     asked = {"depths": depths, "parameter": "W_2", "seeds": range(2), "inputs": model_inputs(view.state)}
     cfg = config(view.state)
     python = ln.last_layer_gradients(cfg, **asked).groupby("depth")["value"].mean()
     theory = ln.predict(cfg, "last_layer", **asked).set_index("depth")["value"]
-    view.wait("[...node.querySelectorAll('.lnp-table td')].every(cell => cell.innerText)")
     rows = view.rows().astype({"depth": int}).set_index("depth")
     assert rows["mean"].map(number).to_dict() == pytest.approx(python.to_dict(), rel=2e-3)
     assert rows["theory"].map(number).to_dict() == pytest.approx(theory.to_dict(), rel=2e-3)
@@ -597,7 +600,7 @@ def test_pins_stay_in_both_pictures_until_they_are_removed(view):
         ({"placement": "none", "depth": 48, "width": 128}, "overflow in every layer"),
         ({"placement": "none", "depth": 48, "width": 128, "view": "signal"}, "overflow in "),
         ({"placement": "post", "tokens": 1, "parameter": "W_Q"}, "exactly 0 in every layer: no path leads from it"),
-        ({"placement": "no_residual", "depth": 24, "width": 16, "tokens": 16, "parameter": "W_Q"}, "only round-off in "),
+        ({"placement": "no_residual", "depth": 24, "width": 16, "tokens": 16, "parameter": "W_Q"}, "only round-off "),
         ({"placement": "none", "depth": 48, "width": 128, "view": "depth"}, "overflow at depth 48"),
     ],
 )
@@ -606,9 +609,9 @@ def test_what_is_no_number_is_said_in_words(view, state, words):
     view.set(**state)
     page, python = view.settled(), measured(view.state)
     drawn = python.query(f"parameter == '{view.state['parameter']}' and side == 'decoder'")
-    kind = words.split(" in ")[0].split(" at ")[0]
-    odd = {"overflow": ~np.isfinite(drawn["value"]), "exactly 0": drawn["value"] == 0, "only round-off": drawn["below_floor"]}
-    assert odd[kind].any()
+    kind = words.split(" in ")[0].split(" at ")[0].strip()
+    values, below = drawn["value"], drawn["below_floor"]
+    assert {"overflow": ~np.isfinite(values), "exactly 0": values == 0, "only round-off": below}[kind].any()
     if kind != "overflow":  # where it begins, in Python, depends on the order of a sum
         agree(page, python)
     view.wait("node.querySelector('.lnp-finding').innerText.includes(given[0])", words)
@@ -669,7 +672,7 @@ def test_a_slow_worker_leaves_marks_and_the_newest_move_wins(open_page):
     agree(view.settled(width=48), measured(view.state))
     assert "(2 networks)" in view.text("finding")
 
-    view.page.evaluate("delay = () => 1500; 0")
+    view.page.evaluate("delay = ({ stage }) => stage === 'measured' ? 1500 : 0; 0")
     before = view.text("finding")
     view.set(width=64)
     view.wait("node.dataset.stale && node.querySelector('.lnp-busy').innerText === 'computing…'")
@@ -775,7 +778,8 @@ def test_mounted_outside_the_document_it_draws_no_nan_and_fits_once_it_is_inside
     """)
     assert "NaN" not in view.page.evaluate("seen")
     view.settled(**SMALL)
-    view.wait("Math.abs(node.querySelector('.lnp-picture').clientWidth - node.querySelector('.lnp-frame-of-picture').clientWidth) < 1")
+    wide = "node.querySelector('.lnp-{}').clientWidth"
+    view.wait(f"Math.abs({wide.format('picture')} - {wide.format('frame-of-picture')}) < 1")
     assert "NaN" not in view.root.inner_html()
 
 
@@ -834,7 +838,8 @@ CUT = """() => {
     return found
 }"""
 SIZES = [(390, 844), (640, 360), (1280, 720), (1920, 1080)]  # 640: 1280 at 200 %
-STATES = [{}, {"lecture": True}, {"placement": "b2t", "depth": 24}, {"slots": "ABC", "parameter": "W_Q", "depth": 48},
+STATES = [{}, {"lecture": True}, {"placement": "b2t", "depth": 24},
+          {"placement": "", "slots": "ABC", "parameter": "W_Q", "depth": 48},
           {"placement": "pre", "view": "signal", "depth": 12}, {"view": "depth", "lecture": True}]  # fmt: skip
 
 
@@ -963,7 +968,7 @@ def moves(view: Playground, seconds: float = 3) -> None:
 
 
 def test_in_jupyterlab_page_and_kernel_follow_each_other_and_the_page_needs_no_kernel(in_lab, request, scratch):
-    """Oracle: gradient_norms; JupyterLab's own cells, which hear no key; its dark theme; the bytes of the saved file."""
+    """Oracle: gradient_norms; JupyterLab's cells, which hear no key; its dark theme; the saved file."""
     notebook = in_lab(FIRST, "1", "2")
     server, page = request.getfixturevalue("scratch_server"), notebook.page
     page.set_viewport_size({"width": 1280, "height": 720})
@@ -977,7 +982,7 @@ def test_in_jupyterlab_page_and_kernel_follow_each_other_and_the_page_needs_no_k
     view.slot("A").click()
     until(lambda: server.ask("print(playground.state())").strip() == str(view.state), page)
     agree(from_python(server.ask), measured(view.state))
-    sent = "print(playground._sent(playground.state(), %d) is not None)" % len(view.settled())
+    sent = f"print(playground._sent(playground.state(), {len(view.settled())}) is not None)"
     until(lambda: server.ask(sent).strip() == "True", page)
     agree(from_python(server.ask), measured(view.state))
     server.ask("playground.set(placement='pre', view='signal')")
@@ -1007,7 +1012,8 @@ def test_in_jupyterlab_page_and_kernel_follow_each_other_and_the_page_needs_no_k
     server.ask(MINE.format("N(x + f(N(x)))"))
     view.wait("node.querySelector('.lnp-rule').innerText === 'x ← N(x + f(N(x)))' || node.state.slots === 'AC'")
     view.wait("node.table.length && node.querySelector('.lnp-ago').innerText.startsWith('Before (Mine)')")
-    assert view.settled(placement="mine", slots="AC")["value"].tolist() == pytest.approx(view_as(view, "AC"), rel=AGREEMENT)
+    values = view.settled(placement="mine", slots="AC")["value"].tolist()
+    assert values == pytest.approx(view_as(view, "AC"), rel=AGREEMENT)
     server.ask("del ln.PLACEMENTS['mine']")
     view.settled(placement="post")
     assert view.chip("mine").count() == 0
@@ -1052,7 +1058,7 @@ def dark(page: Page) -> None:
 def view_as(view: Playground, slots: str) -> list[float]:
     """The gradients of a playground's state with norms in these slots, in the order of the page."""
     rows = measured(view.state | {"placement": "", "slots": slots})
-    order = view.root.evaluate("node => node.table.map(row => [row.side, row.layer, row.block, row.parameter, row.seed])")
+    order = view.root.evaluate("(node, names) => node.table.map(row => names.map(name => row[name]))", MATRIX)
     return rows.set_index(MATRIX)["value"].reindex(pd.MultiIndex.from_tuples(map(tuple, order))).tolist()
 
 

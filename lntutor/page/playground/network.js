@@ -112,7 +112,7 @@ function drawBars(sheet, place, { shown, before, pins, state, style }) {
   for (const bar of old.filter(fits)) drawShadow(sheet, place, scale, bar)
   kept.forEach((list, i) => drawPin(sheet, place, scale, list, `pin${i}`, depthOf(pins[i])))
   for (const bar of bars) drawBar(sheet, place, scale, bar, state, style)
-  drawOdd(sheet, place, bars)
+  drawOdd(sheet, place, state, bars)
 }
 
 function drawAxis(sheet, { top, base, unit, heightOf, topOf, depth }, scale, left) {
@@ -173,8 +173,8 @@ function drawBar(sheet, place, scale, bar, state, style) {
     place.wide ? "lnp-number" : "lnp-number lnp-narrow", "end")
 }
 
-// What is no number is said once for each run of layers.
-function drawOdd(sheet, place, bars) {
+// What is no number is written once for each run of layers.
+function drawOdd(sheet, place, state, bars) {
   for (const side of Object.keys(place.columns))
     for (const lane of distinct(bars.map((bar) => bar.lane))) {
       const own = bars.filter((bar) => bar.side === side && bar.lane === lane).sort((a, b) => a.row - b.row)
@@ -182,15 +182,16 @@ function drawOdd(sheet, place, bars) {
         if (bar.kind === "number" || own[i - 1]?.kind === bar.kind) return
         let last = i
         while (own[last + 1]?.kind === bar.kind) last++
-        sayOdd(sheet, place, bar, own[last])
+        writeOdd(sheet, place, state, bar, own[last])
       })
     }
 }
 
-function sayOdd(sheet, place, first, last) {
+function writeOdd(sheet, place, state, first, last) {
   const [x, low, height] = strip(place, first)
   const [, high] = strip(place, last)
-  const words = KIND_WORDS[first.kind]
+  const block = first.lanes > 1 && place.wide && state.view !== "signal" ? `${first.block}: ` : ""
+  const words = block + KIND_WORDS[first.kind]
   if (place.row >= 20 || last.row === first.row) {
     for (let row = first.row; row <= last.row; row++) {
       const [, y, each] = strip(place, { ...first, row })
@@ -199,7 +200,7 @@ function sayOdd(sheet, place, first, last) {
     return
   }
   const long = `${words} in layers ${first.row} to ${last.row}`
-  const fits = 7 * place.unit * long.length < place.columns[first.side].right - x
+  const fits = 6.7 * place.unit * long.length < place.columns[first.side].right - x
   sheet.text(x + 6, (low + height + high) / 2 + 4 * place.unit, fits ? long : words, "lnp-odd")
 }
 

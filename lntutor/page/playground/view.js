@@ -428,8 +428,8 @@ class PlaygroundView {
   }
 
   reset() {
-    this.pins = []
-    this.layer = 1
+    Object.assign(this, { pins: [], layer: 1 })
+    setAll(this.copied, { hidden: true })
     this.change({ ...this.data.defaults })
     this.before = null
   }
