@@ -4,8 +4,9 @@
 function sliderControl({ label, values, onChange }) {
   const most = values.length - 1
   const range = htmlNode("input", { type: "range", min: 0, max: most, step: 1, "aria-label": label })
-  const number = htmlNode("input", { type: "number", min: values[0], max: values[most], step: "any",
-    "aria-label": `${label}, as a number` })
+  const limits = { min: values[0], max: values[most], step: "any" }
+  const number = htmlNode("input", { type: "number", ...limits, "aria-label": `${label}, as a number` })
+  const name = htmlNode("span", { "aria-hidden": "true" }, label)
   range.addEventListener("input", () => onChange(values[range.value]))
   number.addEventListener("change", () => number.value !== "" && onChange(Number(number.value)))
   number.addEventListener("blur", () => (number.value = range.getAttribute("aria-valuetext")))
@@ -17,8 +18,7 @@ function sliderControl({ label, values, onChange }) {
     number.value = range.getAttribute("aria-valuetext")
   })
   return {
-    element: htmlNode("div", { class: "lnp-slider" }, htmlNode("span", { "aria-hidden": "true" }, label), range,
-      number),
+    element: htmlNode("div", { class: "lnp-slider" }, name, range, number),
     show(value) {
       const text = String(value)
       if (range.getAttribute("aria-valuetext") === text) return
@@ -37,9 +37,9 @@ function segmentControl({ label, values, words, onChange }) {
   const labels = values.map((value, i) => {
     return htmlNode("label", {}, inputs[i], textNode(words(value)))
   })
+  const row = htmlNode("div", {}, ...labels)
   return {
-    element: htmlNode("fieldset", { class: "lnp-segments" }, htmlNode("legend", {}, label),
-      htmlNode("div", {}, ...labels)),
+    element: htmlNode("fieldset", { class: "lnp-segments" }, htmlNode("legend", {}, label), row),
     show(value) {
       inputs.forEach((input, i) => (input.checked = values[i] === value))
     },
@@ -100,10 +100,9 @@ function menuControl(label, items) {
   const list = htmlNode("div", { class: "lnp-menu-list" })
   const details = htmlNode("details", { class: "lnp-menu" }, htmlNode("summary", {}, label), list)
   const close = () => details.open && (details.open = false)
-  for (const [words, act] of items)
-    list.append(htmlNode("button", { type: "button", onclick: () => [close(), details.firstChild.focus(), act()] },
-      words))
-  details.addEventListener("keydown", (event) => event.key === "Escape" && [close(), details.firstChild.focus()])
+  const leave = () => [close(), details.firstChild.focus()]
+  for (const [words, act] of items) list.append(buttonNode(words, () => [leave(), act()]))
+  details.addEventListener("keydown", (event) => event.key === "Escape" && leave())
   const left = ({ relatedTarget }) => relatedTarget && !details.contains(relatedTarget) && close()
   details.addEventListener("focusout", left)
   const outside = ({ target }) => details.contains(target) || close()

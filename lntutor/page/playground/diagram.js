@@ -44,8 +44,8 @@ function diagramNodes({ layers, finish }, layer, blocks, normName) {
   const nodes = []
   let floor = 0
   const add = (kind, inputs, more) => {
-    const node = { kind, inputs, rank: Math.max(floor, ...inputs.map((one) => one.rank + 1)), x: null, note: "",
-      ...more }
+    const rank = Math.max(floor, ...inputs.map((one) => one.rank + 1))
+    const node = { kind, inputs, rank, x: null, note: "", ...more }
     nodes.push(node)
     return node
   }
@@ -53,15 +53,15 @@ function diagramNodes({ layers, finish }, layer, blocks, normName) {
     const registers = [...state]
     for (const [kind, a, b] of steps) {
       const inputs = [registers[a], ...(kind === "sum" ? [registers[b]] : [])]
-      const text = { norm: normName, sum: "+", tanh: "tanh", sub: SUB_WORDS[blocks[b]],
-        scale: `× ${factorText(b)}` }[kind]
+      const scale = `× ${factorText(b)}`
+      const text = { norm: normName, sum: "+", tanh: "tanh", sub: SUB_WORDS[blocks[b]], scale }[kind]
       registers.push(add(kind, inputs, { text, part, note: kind === "sub" ? tapsText(taps, blocks[b]) : "" }))
     }
     return out.map((register) => registers[register])
   }
   const { program, taps } = layers[layer - 1]
-  const state = Array.from({ length: program.inputs },
-    (_, i) => add("input", [], { text: "xryz"[i] ?? "x", part: "layer" }))
+  const input = (_, i) => add("input", [], { text: "xryz"[i] ?? "x", part: "layer" })
+  const state = Array.from({ length: program.inputs }, input)
   const ends = run(program, state, "layer", taps)
   floor = Math.max(...nodes.map((node) => node.rank)) + 1
   const out = run(finish, ends, "finish", {})[0]
@@ -79,18 +79,17 @@ function tapsText(taps, block) {
 
 // The longest way to the output is the main column; numbers stand left of it, other chains right.
 function placeNodes({ nodes, ends, out }) {
-  const preferred = ["sub", "norm", "tanh", "sum", "scale", "input"]
+  const preference = ({ kind }) => ["sub", "norm", "tanh", "sum", "scale", "input"].indexOf(kind)
   const walk = (node) => {
     for (; node && node.x === null; ) {
       node.x = 0
-      node = [...node.inputs].sort((a, b) => (b.x === 0) - (a.x === 0) || b.rank - a.rank ||
-        preferred.indexOf(a.kind) - preferred.indexOf(b.kind))[0]
+      const order = (a, b) => (b.x === 0) - (a.x === 0) || b.rank - a.rank || preference(a) - preference(b)
+      node = [...node.inputs].sort(order)[0]
     }
   }
   walk(ends[0])
   walk(out)
-  for (const node of nodes) if (node.x === null) node.x = COLUMN[node.kind === "scale" ||
-    node.kind === "tanh" ? "left" : "right"]
+  for (const node of nodes) node.x ??= COLUMN[["scale", "tanh"].includes(node.kind) ? "left" : "right"]
   return nodes
 }
 
@@ -129,19 +128,19 @@ function blockDiagram(programs, layer, blocks, normName) {
     return edgePoints(from, to, skips ? trackOf(taken, from.rank, to.rank) : 0)
   }))
   const top = -PITCH * (Math.max(...nodes.map((node) => node.rank)) + 1)
-  for (const end of new Set([graph.out, ...graph.ends.filter((end) => end.kind !== "input" &&
-    !nodes.some((node) => node.inputs.includes(end)))]))
+  const open = (end) => end.kind !== "input" && !nodes.some((node) => node.inputs.includes(end))
+  for (const end of distinct([graph.out, ...graph.ends.filter(open)]))
     wires.push([[end.x, -PITCH * end.rank - BOX[end.kind][1] / 2], [end.x, top]])
-  const left = Math.min(-70, ...wires.flat().map(([x]) => x),
-    ...nodes.map((node) => node.x - BOX[node.kind][0] / 2)) - 6
+  const edges = [...wires.flat().map(([x]) => x), ...nodes.map((node) => node.x - BOX[node.kind][0] / 2)]
+  const left = Math.min(-70, ...edges) - 6
   const right = Math.max(70, ...nodes.map((node) => node.x + BOX[node.kind][0] / 2)) + 6
   svg.setAttribute("viewBox", `${left} ${top - 8} ${right - left} ${24 - top}`)
   const lasts = nodes.filter((node) => node.part === "layer").map((node) => node.rank)
   const height = PITCH * (Math.max(...lasts) + 0.5)
-  svg.append(svgNode("rect", { x: left + 1, y: -height, width: right - left - 2, height: height + 14, rx: 10,
-    class: "lnp-frame" }))
-  for (const points of wires) svg.append(svgNode("path", { d: `M${points.join("L")}`, class: "lnp-wire" }),
-    arrowHead(points))
+  const frame = { x: left + 1, y: -height, width: right - left - 2, height: height + 14, rx: 10 }
+  svg.append(svgNode("rect", { ...frame, class: "lnp-frame" }))
+  const wire = (points) => svgNode("path", { d: `M${points.join("L")}`, class: "lnp-wire" })
+  for (const points of wires) svg.append(wire(points), arrowHead(points))
   for (const node of nodes) svg.append(nodeShape(node))
   svg.setAttribute("aria-label", diagramText(nodes))
   return svg
@@ -157,13 +156,12 @@ function arrowHead(points) {
 function nodeShape({ kind, text, x, rank, note }) {
   const [width, height] = BOX[kind]
   const y = -PITCH * rank
-  const name = { sub: "lnp-f", norm: "lnp-norm lnp-on", tanh: "lnp-norm lnp-on", input: "lnp-sum", sum: "lnp-sum",
-    scale: "lnp-sum" }[kind]
+  const name = { sub: "lnp-f", norm: "lnp-norm lnp-on", tanh: "lnp-norm lnp-on" }[kind] ?? "lnp-sum"
   const box = { x: x - width / 2, y: y - height / 2, width, height, rx: kind === "sum" ? 13 : 7 }
   const words = [svgNode("text", { x, y: y + (note ? 0 : 5), class: "lnp-flabel" }, text)]
   if (note) words.push(svgNode("text", { x, y: y + 12, class: "lnp-small" }, note))
-  return svgNode("g", {}, svgNode("rect", { ...box, class: "lnp-ground" }), svgNode("rect", { ...box, class: name }),
-    ...words)
+  const boxes = [svgNode("rect", { ...box, class: "lnp-ground" }), svgNode("rect", { ...box, class: name })]
+  return svgNode("g", {}, ...boxes, ...words)
 }
 
 function diagramText(nodes) {

@@ -2,8 +2,7 @@
 
 const NETWORK_LAYERS = [
   "grid", "layerbox", "wire", "branchwire", "sub", "normbar", "dot", "shadow", "shadowedge", "bar", "baropen",
-    "range", "mark", "markopen",
-  "theory", "pin0", "pin1", "pin2", "pin3",
+  "range", "mark", "theory", "pin0", "pin1", "pin2", "pin3",
 ]
 const MOST_ROW = 1 / 6 // a layer is at most this share of the height, so that a shallow network is a low one
 
@@ -77,17 +76,17 @@ function drawLayer(sheet, { glyph, row, topOf }, subs, box, stream, layer) {
     const [a, f, b] = [0.3, 0.42, 0.78].map((share) => box + glyph * share)
     const right = box + glyph * 0.93
     const bar = Math.max(2, tall * 0.5)
+    const branch = [[stream, low], [right, low], [right, high], [stream, high]]
     if (!subs.skip) // all that flows goes through the sub-layer
-      sheet.line("wire", [stream, top + tall + pad], [stream, low], [right, low], [right, high], [stream, high],
-        [stream, top - pad])
-    else if (tall >= 12) sheet.line("branchwire", [stream, low], [right, low], [right, high], [stream, high])
+      sheet.line("wire", [stream, top + tall + pad], ...branch, [stream, top - pad])
+    else if (tall >= 12) sheet.line("branchwire", ...branch)
     else sheet.line("branchwire", [stream, low], [b, low])
     sheet.rect("sub", f, low - bar / 2, b - f - glyph * 0.03, bar, 2)
     if (sub.inside) sheet.rect("dot", (f + b) / 2 - thick / 2, low - bar / 4, thick, bar / 2)
     if (sub.A) sheet.rect("normbar", a, low - bar / 2, thick, bar, 1)
     if (sub.B) sheet.rect("normbar", b + glyph * 0.02, low - bar / 2, thick, bar, 1)
-    if (sub.C) sheet.rect("normbar", stream - glyph * 0.11, top + tall * 0.06, glyph * 0.22,
-      Math.max(1.5, Math.min(thick, tall * 0.25)), 1)
+    const flat = Math.max(1.5, Math.min(thick, tall * 0.25))
+    if (sub.C) sheet.rect("normbar", stream - glyph * 0.11, top + tall * 0.06, glyph * 0.22, flat, 1)
   })
 }
 
@@ -143,9 +142,9 @@ function drawShadow(sheet, place, scale, bar) {
 }
 
 function drawPin(sheet, place, scale, bars, name, depth) {
-  for (const side of distinct(bars.map((bar) => bar.side))) {
-    const own = bars.filter((bar) => bar.side === side && !bar.lane && bar.kind === "number" &&
-      bar.row <= Math.min(depth, place.depth))
+  const drawn = bars.filter((bar) => !bar.lane && bar.kind === "number" && bar.row <= Math.min(depth, place.depth))
+  for (const side of distinct(drawn.map((bar) => bar.side))) {
+    const own = drawn.filter((bar) => bar.side === side)
     const points = own.sort((a, b) => a.row - b.row).map((bar) =>
       [strip(place, bar)[0] + scale.at(bar.mean), place.topOf(bar.row) + place.heightOf(bar.row) / 2])
     if (points.length > 1) sheet.line(name, ...points)
@@ -169,8 +168,8 @@ function drawBar(sheet, place, scale, bar, state, style) {
   if (height < 12.5 * place.unit) return
   const words = columnText(bar.mean, place.wide ? 3 : 2)
   const lane = bar.lanes > 1 && place.wide && state.view !== "signal" ? `${bar.block} ` : ""
-  sheet.text(place.columns[bar.side].right, middle + 4.2 * place.unit, lane + words,
-    place.wide ? "lnp-number" : "lnp-number lnp-narrow", "end")
+  const name = place.wide ? "lnp-number" : "lnp-number lnp-narrow"
+  sheet.text(place.columns[bar.side].right, middle + 4.2 * place.unit, lane + words, name, "end")
 }
 
 // What is no number is written once for each run of layers.

@@ -22,11 +22,11 @@ function savedPicture({ drawing, picture, title, notes, colours, family }) {
   const lines = brokenLines(title, (340 + wide) / 10.5)
   const top = 20 + 24 * lines.length
   const height = top + Math.max(high, 330) + 24 * notes.length + 24
-  const svg = svgNode("svg", { xmlns: "http://www.w3.org/2000/svg", width: 400 + wide, height,
-    viewBox: `0 0 ${400 + wide} ${height}`, "font-family": family })
+  const size = { width: 400 + wide, height, viewBox: `0 0 ${400 + wide} ${height}` }
+  const svg = svgNode("svg", { xmlns: "http://www.w3.org/2000/svg", ...size, "font-family": family })
   svg.append(svgNode("rect", { width: "100%", height: "100%", fill: colours.card }))
-  const text = (y, words, more) => svgNode("text", { x: 20, y, fill: colours.ink, ...more },
-    words.replace("W_1", "W₁").replaceAll("W_2", "W₂"))
+  const lowered = (words) => words.replaceAll("W_1", "W₁").replaceAll("W_2", "W₂")
+  const text = (y, words, more) => svgNode("text", { x: 20, y, fill: colours.ink, ...more }, lowered(words))
   lines.forEach((line, i) => svg.append(text(32 + 24 * i, line, { "font-size": 17, "font-weight": 600 })))
   svg.append(frozen(drawing, 20, top, 340), frozen(picture, 380, top, wide))
   notes.forEach((note, i) => svg.append(text(top + Math.max(high, 330) + 20 + 24 * i, note, { "font-size": 13 })))
@@ -78,6 +78,6 @@ function tableNode({ heads, rows }, { view, parameter }) {
   const words = view === "signal" ? "Size of the stream, ‖x‖²/d"
     : `Gradient norm of ${parameter}${heads[0] === "depth" ? " in the last layer" : ""}`
   const head = line("th", { scope: "col" })([...heads, "mean", "lowest", "highest", "theory"])
-  return htmlNode("table", {}, htmlNode("caption", {}, words), htmlNode("thead", {}, head),
-    htmlNode("tbody", {}, ...rows.map(line("td"))))
+  const body = htmlNode("tbody", {}, ...rows.map(line("td")))
+  return htmlNode("table", {}, htmlNode("caption", {}, words), htmlNode("thead", {}, head), body)
 }

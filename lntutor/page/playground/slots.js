@@ -21,8 +21,8 @@ function slotDrawing({ onSlots, onPreview }) {
   svg.append(...backdrop())
   for (const slot of "DCBA") svg.append((nodes[slot] = slotNode(slot)))
   let held = false
-  svg.addEventListener("touchmove", (event) => held && event.cancelable && event.preventDefault(),
-    { passive: false }) // no scrolling
+  const noScrolling = (event) => held && event.cancelable && event.preventDefault()
+  svg.addEventListener("touchmove", noScrolling, { passive: false })
   const spare = spareNorm()
   const ghost = normShape("lnp-ghost")
   svg.append(spare, ghost)
@@ -140,9 +140,8 @@ function slotDrawing({ onSlots, onPreview }) {
 function normShape(name, x = 0, y = 0, width = SLOT_SIZE.width) {
   const { height } = SLOT_SIZE
   const box = { x: -width / 2, y: -height / 2, width, height, rx: 8 }
-  return svgNode("g", { class: name, transform: `translate(${x} ${y})` },
-    svgNode("rect", { ...box, class: "lnp-ground" }), svgNode("rect", { ...box, class: "lnp-norm" }),
-      svgNode("text", { y: 5 }))
+  const parts = [svgNode("rect", { ...box, class: "lnp-ground" }), svgNode("rect", { ...box, class: "lnp-norm" })]
+  return svgNode("g", { class: name, transform: `translate(${x} ${y})` }, ...parts, svgNode("text", { y: 5 }))
 }
 
 // What does not move: the frame, the stream, the branch, f and the sum.
@@ -155,7 +154,7 @@ function backdrop() {
     line("M150 274H300V120H170"), line("M175 115L167 120L175 125"),
     svgNode("circle", { cx: 150, cy: 120, r: 14, class: "lnp-sum" }), text(150, 126, "+", "lnp-plus"),
     svgNode("rect", { x: 230, y: 180, width: 140, height: 36, rx: 8, class: "lnp-f" }),
-      text(300, 203, "f: attention, FFN", "lnp-flabel"),
+    text(300, 203, "f: attention, FFN", "lnp-flabel"),
     text(214, 35, "once, at the end", "lnp-note lnp-left"), text(366, 76, "in every sub-layer", "lnp-note lnp-right"),
     text(142, 292, "stream", "lnp-note lnp-right"), text(308, 290, "branch", "lnp-note lnp-left"),
     text(44, 192, "drag one", "lnp-note lnp-hand"), text(44, 208, "into a slot", "lnp-note lnp-hand"),

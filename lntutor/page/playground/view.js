@@ -362,15 +362,15 @@ class PlaygroundView {
   drawLegend() {
     const { shown, shadow, state } = this
     const items = []
+    const drawn = ({ result }) => !this.byDepth || result.lastLayer.length > 0
     const add = (key, words, ...more) => items.push([key, words, ...more])
     if (shown) add("bar", placementName(shown.state, this.data.placements))
     const lanes = distinct(this.bars.filter((bar) => bar.lane).map((bar) => bar.block))
     if (lanes.length) add("open", lanes.map((block) => BLOCK_WORDS[block] ?? "sum before the last norm").join(", "))
-    if (shadow) add("old", `before: ${differenceText(shadow.state, shown.state, this.data.placements)}`)
+    if (shadow && drawn(shadow)) add("old", `before: ${differenceText(shadow.state, shown.state, this.data.placements)}`)
     const note = shown?.result.done && shown.result.theoryNote
     if (state.theory) add("theory", note ? `no theory: ${note}` : "theory")
     if (shown?.result.seeds > 1) add("range", `${shown.result.seeds} networks`)
-    const drawn = (pin) => !this.byDepth || pin.result.lastLayer.length > 0
     const pinned = (pin) => `pinned: ${pin.words}${drawn(pin) ? "" : " (in the other pictures)"}`
     this.pins.forEach((pin, i) => add(`pin${i}`, pinned(pin), () => this.unpin(pin)))
     const text = JSON.stringify([items, this.theme])

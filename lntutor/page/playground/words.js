@@ -60,8 +60,8 @@ function settingText(key, value) {
   if (key === "output_projection") return value ? "with W_O" : "without W_O"
   if (key === "ffn") return `FFN ${value}×`
   if (key === "norm") return value === "rms" ? "RMS norm" : "layer norm"
-  return typeof value === "number" ? `${KEY_WORDS[key]} ${value}`
-    : `${value}${key === "stack" ? "" : ` ${KEY_WORDS[key]}`}`
+  if (typeof value === "number") return `${KEY_WORDS[key]} ${value}`
+  return key === "stack" ? value : `${value} ${KEY_WORDS[key]}`
 }
 
 // One sentence per picture, and one on what was there before ------------------------------------------------------
@@ -180,13 +180,13 @@ const oddDepths = (points) =>
 function rowText(bars, state, total) {
   const [{ side, row }] = bars
   const place = row === 0 ? `${side} input` : row > total ? `${side} output` : `${side} layer ${row}`
+  const names = { ...BLOCK_WORDS, out: "after it", sum: "sum before the last norm" }
   const parts = bars.map((bar) => {
-    const lane = bar.lanes > 1 || state.view === "signal"
-      ? `${BLOCK_WORDS[bar.block] ?? { out: "after it", sum: "sum before the last norm" }[bar.block] ?? ""} ` : ""
+    const lane = bar.lanes > 1 || state.view === "signal" ? `${names[bar.block] ?? ""} ` : ""
     if (bar.kind !== "number") return lane + KIND_WORDS[bar.kind]
     const range = bar.values.length > 1 ? ` (${numberText(bar.low)} to ${numberText(bar.high)})` : ""
-    return `${lane}${numberText(bar.mean)}${range}` + (state.theory &&
-      bar.theory ? `, theory ${numberText(bar.theory)}` : "")
+    const theory = state.theory && bar.theory ? `, theory ${numberText(bar.theory)}` : ""
+    return `${lane}${numberText(bar.mean)}${range}${theory}`
   })
   return `${place}: ${parts.join("; ")}`
 }
@@ -194,7 +194,8 @@ function rowText(bars, state, total) {
 // Playground(depth=12, placement="peri")
 function pythonLine(state, defaults) {
   const texts = { true: "True", false: "False" }
-  const python = (value) => texts[value] ?? (/^[\w ]*$/.test(value) && typeof value === "string" ? `'${value}'` : JSON.stringify(value))
+  const quoted = (value) => (/^[\w ]*$/.test(value) ? `'${value}'` : JSON.stringify(value))
+  const python = (value) => texts[value] ?? (typeof value === "string" ? quoted(value) : String(value))
   const pairs = settingsText(state, defaults).map(([key, value]) => `${key}=${python(value)}`)
   return `Playground(${pairs.join(", ")})`
 }
