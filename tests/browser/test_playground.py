@@ -585,6 +585,7 @@ def test_pins_stay_in_both_pictures_until_they_are_removed(view):
     view.chip("post").click()
     view.wait("node.querySelector('.lnp-curves path.lnp-pin3').getAttribute('d')")
     assert view.root.get_by_text("(in the other pictures)").count() == 3
+    assert re.fullmatch(r"Before \(Res-Post-LN\): slope \S+\.", view.text("ago"))
     remove = view.root.get_by_role("button", name="Remove pinned:")
     for left in (3, 2, 1, 0):
         remove.first.click()

@@ -68,7 +68,8 @@ function settingText(key, value) {
 
 function findingText(shown, before, state, placements) {
   const name = placementName(shown.state, placements)
-  if (state.view === "depth") return [`${name}: ${depthFinding(shown, state)}`, ""]
+  if (state.view === "depth")
+    return [`${name}: ${depthFinding(shown, state)}`, beforeByDepth(before, shown, state, placements)]
   const [now, old] = [shown, before].map((one) => one && profileOf(one.result, { ...one.state, ...pictureKeys(state) }))
   const tell = state.view === "signal" ? signalFinding : gradientFinding
   const told = tell(now, state, networksText(shown))
@@ -171,6 +172,12 @@ function depthFinding({ state: { stack }, result }, state) {
   const theory = state.theory && predicted !== null ? `, theory ${fixedText(predicted)}` : ""
   const odd = oddDepths(points.filter((point) => point.kind !== "number"))
   return `${it} ${course} with depth: slope ${fixedText(slope)} in log–log${theory}${odd && `; ${odd}`}.`
+}
+
+function beforeByDepth(before, shown, state, placements) {
+  const slope = before && depthCurves(before.result, state)[0]?.slope
+  if (!Number.isFinite(slope)) return ""
+  return `Before (${differenceText(before.state, shown.state, placements)}): slope ${fixedText(slope)}.`
 }
 
 const oddDepths = (points) =>
