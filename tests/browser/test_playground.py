@@ -65,9 +65,9 @@ class Playground:
         self.root.evaluate("(node, state) => { node.state = state }", state)
 
     def settled(self, **wanted) -> pd.DataFrame:
-        """The table of the state as it is now, once all networks have answered; `wanted` is in that state."""
+        """The table, once the state has what is `wanted` and all networks have answered."""
+        self.wait("Object.entries(given[0]).every(([name, value]) => node.state[name] === value)", wanted)
         state = self.state
-        assert {name: state[name] for name in wanted} == wanted
         count = len(matrices(config(state))) * state["seeds"]
         node = self.root.element_handle()
         full = "([node, count]) => node.table.length === count && !('stale' in node.dataset)"
