@@ -80,6 +80,39 @@ def test_a_closed_client_says_nothing_more(engine):
     assert calls == 0
 
 
+AHEAD = """async ([first, second]) => {
+    const client = open("")
+    await ask(client, first)
+    for (let i = 0; i < 100 && client.ready.size < 2; i++) await new Promise((resolve) => setTimeout(resolve, 50))
+    const heard = []
+    let tasks = 0
+    const count = new MessageChannel()
+    count.port1.onmessage = () => tasks++
+    const last = await new Promise((resolve, reject) => {
+        const onResult = (result) => (heard.push([tasks, result.seeds]), result.done && resolve(plain(result)))
+        client.request(second, { onError: reject, onResult })
+        count.port2.postMessage(0)
+    })
+    client.close()
+    const fresh = open("")
+    const alone = await ask(fresh, second)
+    fresh.close()
+    return [heard, last, alone]
+}"""
+
+
+@pytest.mark.parametrize(("to", "theory"), [(7, True), (5, True), (7, False)])
+def test_the_next_key_on_the_depth_slider_is_answered_before_the_worker_is_asked(engine, to, theory):
+    """Oracle: the same request to a client that has measured nothing ahead; the first answer comes within the task."""
+    first, second = (config(depth=depth, width=32, seeds=2, theory=theory) for depth in (6, to))
+    heard, ours, alone = engine.page.evaluate(AHEAD, [first, second])
+    assert heard[0] == [0, 1]
+    assert heard[-1][1] == 2
+    assert {name: ours[name] for name in ("gradients", "signals", "done")} == {
+        name: alone[name] for name in ("gradients", "signals", "done")
+    }
+
+
 def held(page: Page) -> int:
     """Bytes of the kernel's memory in the newest worker."""
     return page.workers[-1].evaluate("shop.memory.memory.buffer.byteLength")

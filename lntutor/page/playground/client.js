@@ -1,6 +1,7 @@
 // The page's side of the workers: one per seed. The newest request wins; its first seed comes alone, then the others.
 
 const MOST_BYTES = 512 * 2 ** 20 // of one network's weights and signals
+const MOST_READY = 8 // results that were measured ahead
 const NO_WORKERS = "This browser runs no workers here, so the page cannot compute. Open it in a current browser, as a page of its own."
 const NO_KERNEL =
   "This browser cannot run the playground's arithmetic (WebAssembly with SIMD). Firefox, Chrome and Edge have it since 2021, Safari since 2023."
@@ -29,7 +30,7 @@ function bytesOf({ stack, depth, width, ffn, heads, tokens }) {
 
 class Client {
   constructor({ sample }) {
-    Object.assign(this, { sample, workers: [], unable: "", id: 0, asked: null })
+    Object.assign(this, { sample, workers: [], unable: "", id: 0, asked: null, ready: new Map(), depth: 0, step: 1 })
     try {
       this.source = URL.createObjectURL(new Blob([WORKER], { type: "text/javascript" }))
     } catch {
@@ -41,14 +42,17 @@ class Client {
     const asked = { id: ++this.id, config, onResult, onError, parts: [], ended: 0 }
     this.asked = asked
     const problem = this.unable || this.prepare(asked)
-    if (problem) queueMicrotask(() => onError(problem))
-    else this.send(0)
+    if (problem) return queueMicrotask(() => onError(problem))
+    this.send(0)
+    if (asked.known) queueMicrotask(() => asked === this.asked && this.take(0, asked.known))
   }
 
   // The job of a request; a sentence if it cannot be done.
   prepare(asked) {
     const { config } = asked
     asked.model = modelOf(config)
+    asked.known = this.ready.get(JSON.stringify(asked.model))
+    asked.ahead = this.aheadOf(config)
     asked.models = config.depths?.map((depth) => modelOf(config, depth)) ?? null
     const bytes = Math.max(...[asked.model, ...(asked.models ?? [])].map(bytesOf))
     if (bytes <= MOST_BYTES) return ""
@@ -56,10 +60,21 @@ class Client {
     return `Depth ${config.depth}, width ${config.width} needs ${need} MB for each network, and the page takes at most ${most}. Make one of them smaller.`
   }
 
+  // The models one layer deeper and one less deep that are not known, first the one that the depth goes towards
+  aheadOf({ depths, ...config }) {
+    const { depth, graph } = config
+    if (depth !== this.depth) this.step = depth < this.depth ? -1 : 1
+    this.depth = depth
+    const next = [depth + this.step, depth - this.step].filter((other) => other >= 1 && other <= graph.deepest)
+    const models = depths ? [] : next.map((other) => modelOf(config, other))
+    return models.filter((model) => bytesOf(model) <= MOST_BYTES && !this.ready.has(JSON.stringify(model)))
+  }
+
   send(seed) {
-    const { id, config, model, models } = this.asked
+    const { id, config, model, models, ahead, known } = this.asked
     const worker = (this.workers[seed] ??= this.hire(seed))
-    worker?.postMessage({ id, model, models, theory: config.theory })
+    const own = seed ? { ahead: [], known: false } : { ahead, known: !!known }
+    worker?.postMessage({ id, model, models, theory: config.theory, ...own })
   }
 
   hire(seed) {
@@ -83,9 +98,20 @@ class Client {
       this.unable = NO_KERNEL
       return this.fail(seed, NO_KERNEL)
     }
+    if (message.stage === "ahead") return this.keep(message)
     const { asked } = this
     if (!asked || message.id !== asked.id) return
     if (message.stage === "failed") return this.fail(seed, `The page could not compute this: ${message.message}. Make the model smaller, or load the page again.`)
+    this.take(seed, message)
+  }
+
+  keep({ text, ...result }) {
+    this.ready.set(text, { ...result, stage: "measured" })
+    if (this.ready.size > MOST_READY) this.ready.delete(this.ready.keys().next().value)
+  }
+
+  take(seed, message) {
+    const { asked } = this
     const part = (asked.parts[seed] ??= { depths: [] })
     if (message.stage === "done") part.ended = true
     else if (message.stage === "depth") part.depths.push(message)

@@ -2,6 +2,8 @@
 
 const SUPERSEDED = Symbol("a newer job has come")
 const SLICE = 12 // ms of work between two looks for a newer job
+const SHORT_SLICE = 2 // the same while nobody waits
+const SLOW = 60 // ms of a network that is too slow to be measured ahead
 
 let newest = null
 let working = false
@@ -17,11 +19,11 @@ async function open({ wasm, sample, seed }) {
 }
 
 // A function to await now and then: it lets messages in, and ends the job if one brought a newer job.
-function breather() {
+function breather(slice = SLICE) {
   const { port1, port2 } = new MessageChannel()
   let last = performance.now()
   return async () => {
-    if (performance.now() - last < SLICE) return
+    if (performance.now() - last < slice) return
     await new Promise((resolve) => {
       port1.onmessage = resolve
       port2.postMessage(0)
@@ -71,24 +73,44 @@ async function everyDepth({ models, theory }, breathe, tell) {
   }
 }
 
+// A network, and what is told of it first
+async function measured(model, breathe) {
+  const start = performance.now()
+  const network = await measure(model, breathe)
+  const names = matricesOf(model)
+  const found = network.gradients(names)
+  return [network, { names, found, sites: network.sites, ms: performance.now() - start }]
+}
+
 async function perform(job) {
   const breathe = breather()
-  const start = performance.now()
   const tell = (result) => postMessage({ id: job.id, ...result })
-  const names = matricesOf(job.model)
-  const network = await measure(job.model, breathe)
-  const found = network.gradients(names)
-  tell({ stage: "measured", names, found, sites: network.sites, ms: performance.now() - start })
-  if (job.theory) {
-    try {
-      tell({ stage: "theory", ...(await predict(network, names, breathe)) })
-    } catch (error) {
-      if (!(error instanceof NoTheory)) throw error
-      tell({ stage: "theory", note: error.message })
-    }
+  if (!job.known || job.theory) {
+    const [network, result] = await measured(job.model, breathe)
+    if (!job.known) tell({ stage: "measured", ...result })
+    if (job.theory) await theoryOf(network, result.names, breathe, tell)
   }
   if (job.models) await everyDepth(job, breathe, tell)
   tell({ stage: "done" })
+}
+
+async function theoryOf(network, names, breathe, tell) {
+  try {
+    tell({ stage: "theory", ...(await predict(network, names, breathe)) })
+  } catch (error) {
+    if (!(error instanceof NoTheory)) throw error
+    tell({ stage: "theory", note: error.message })
+  }
+}
+
+// While nobody waits: the networks that the next key on the depth slider would ask for
+async function lookAhead({ ahead }) {
+  for (const model of ahead) {
+    if (shop.bank.used > WEIGHTS / 2) return
+    const [, result] = await measured(model, breather(SHORT_SLICE))
+    postMessage({ stage: "ahead", text: JSON.stringify(model), ...result })
+    if (result.ms > SLOW) return
+  }
 }
 
 async function work() {
@@ -98,6 +120,7 @@ async function work() {
     newest = null
     try {
       await perform(job)
+      if (!newest) await lookAhead(job).catch(() => {}) // whatever goes wrong there, nobody has asked for it
     } catch (error) {
       if (error !== SUPERSEDED) postMessage({ id: job.id, stage: "failed", message: String(error?.message ?? error) })
     }
