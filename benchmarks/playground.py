@@ -36,10 +36,16 @@ FLOOR = """() => {
     range.addEventListener('input', () => { number.textContent = range.value })
     document.body.append(range, number)
 }"""
+NOT_AHEAD = """
+globalThis.Worker = class extends Worker {
+    postMessage(message) { super.postMessage({ ...message, ahead: [] }) }
+}
+"""
 BARS = "[data-lntutor=playground] path.lnp-bar"
 ROWS = {  # row → title, what takes the keys, what changes
     "floor": ("slider that only writes its number", ".floor", ".floor-number"),
     "file": ("playground, from its file", "[data-lntutor=playground] input[aria-label=Depth]", BARS),
+    "after": ("the same, nothing measured ahead", "[data-lntutor=playground] input[aria-label=Depth]", BARS),
     "label": ("HTML label, by the kernel", ".label .noUi-handle", ".label-picture"),
     "explorer": ("GradientExplorer, by the kernel", ".explorer .noUi-handle", ".explorer-picture .cartesianlayer"),
     "widget": ("playground, in JupyterLab", "[data-lntutor=playground] input[aria-label=Depth]", BARS),
@@ -115,9 +121,11 @@ def latencies(server, browser, root: Path, file: Path, rounds: int, keys: int) -
 
     write_notebook(root / "latency.ipynb", SETUP, CELLS["label"], CELLS["explorer"], PLAYGROUND)
     times: dict[str, list] = {name: [] for name in ROWS}
-    with new_notebook(browser) as alone, new_notebook(browser) as lab:
-        alone.page.goto(f"{file.as_uri()}#seeds=1")
-        alone.page.wait_for_selector(BARS, state="attached")
+    with new_notebook(browser) as alone, new_notebook(browser) as after, new_notebook(browser) as lab:
+        after.page.add_init_script(NOT_AHEAD)
+        for notebook in (alone, after):
+            notebook.page.goto(f"{file.as_uri()}#seeds=1")
+            notebook.page.wait_for_selector(BARS, state="attached")
         alone.page.evaluate(FLOOR)
         lab.open(server, "latency", folder="")
         lab.run_all()
@@ -125,7 +133,7 @@ def latencies(server, browser, root: Path, file: Path, rounds: int, keys: int) -
         lab.page.wait_for_timeout(3_000)  # the page settles
         for turn in range(rounds):
             for name in ROWS:
-                page = (alone if name in ("floor", "file") else lab).page
+                page = {"floor": alone, "file": alone, "after": after}.get(name, lab).page
                 page.bring_to_front()
                 times[name] += presses(page, name, ["ArrowRight", "ArrowLeft"][turn % 2], keys)
     return {name: np.array(values) for name, values in times.items()}
