@@ -28,7 +28,7 @@ from benchmarks.latency import CELLS, SETUP
 PLAYGROUND = """\
 from lntutor.explore import Playground
 
-Playground(seeds=1)"""
+Playground()"""
 FLOOR = """() => {
     const [range, number] = [document.createElement('input'), document.createElement('output')]
     Object.assign(range, { type: 'range', className: 'floor', value: 50 })
@@ -124,7 +124,7 @@ def latencies(server, browser, root: Path, file: Path, rounds: int, keys: int) -
     with new_notebook(browser) as alone, new_notebook(browser) as after, new_notebook(browser) as lab:
         after.page.add_init_script(NOT_AHEAD)
         for notebook in (alone, after):
-            notebook.page.goto(f"{file.as_uri()}#seeds=1")
+            notebook.page.goto(f"{file.as_uri()}")
             notebook.page.wait_for_selector(BARS, state="attached")
         alone.page.evaluate(FLOOR)
         lab.open(server, "latency", folder="")

@@ -1,6 +1,7 @@
 // The page's side of the workers: one per seed. The newest request wins; its first seed comes alone, then the others.
 
 const MOST_BYTES = 512 * 2 ** 20 // of one network's weights and signals
+const PAUSE = 80 // ms after the first seed until the others are asked for
 const MOST_READY = 8 // results that were measured ahead
 const NO_WORKERS = "This browser runs no workers here, so the page cannot compute. Open it in a current browser, as a page of its own."
 const NO_KERNEL =
@@ -77,6 +78,11 @@ class Client {
     worker?.postMessage({ id, model, models, theory: config.theory, ...own })
   }
 
+  // The other seeds, once the hand rests: they would take the processor from the next move
+  sendOthers(asked) {
+    if (asked === this.asked) for (let seed = 1; seed < asked.config.seeds; seed++) this.send(seed)
+  }
+
   hire(seed) {
     try {
       const worker = new Worker(this.source)
@@ -116,7 +122,7 @@ class Client {
     if (message.stage === "done") part.ended = true
     else if (message.stage === "depth") part.depths.push(message)
     else part[message.stage] = message
-    if (message.stage === "measured" && seed === 0) for (let next = 1; next < asked.config.seeds; next++) this.send(next)
+    if (message.stage === "measured" && seed === 0) setTimeout(() => this.sendOthers(asked), PAUSE)
     asked.onResult(resultOf(asked))
   }
 

@@ -203,7 +203,8 @@ class PlaygroundView {
     this.shown = { state, text, result, shapes: shapesOf(graph, state) }
     if (text === this.model) this.settled = this.shown
     if (result.done && text === this.model) this.onTable?.(this.rows())
-    this.invalidate()
+    if (result.seeds === 1) this.draw() // at once: a hand waits
+    else this.invalidate()
   }
 
   refuse(sentence) {
