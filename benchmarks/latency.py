@@ -101,7 +101,7 @@ ROWS = {  # row → title, its picture in the page, its goal in multiples of the
 }
 CLOCK = """picture => {
     const content = () => {
-        const traces = [...picture.querySelectorAll('.plot')]
+        const traces = [...picture.querySelectorAll('.cartesianlayer')]
         return traces.length ? traces.map(node => node.innerHTML).join() : picture.textContent
     }
     window.times = []

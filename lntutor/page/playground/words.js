@@ -116,7 +116,10 @@ function gradientFinding({ side, layers, numbers, ratio, spread }, { parameter }
   const tail = odd ? `; it is ${odd}` : ""
   if (!layers.length) return `there is no ${parameter} in this model`
   const it = `the gradient of ${parameter}`
-  if (!numbers.length) return `${it} in the ${where} is ${odd}${reasonText(layers)} (${networks})`
+  if (!numbers.length) {
+    const what = odd.replace(/^overflow/, "too large a number (overflow)")
+    return `${it} in the ${where} is ${what}${reasonText(layers)} (${networks})`
+  }
   const [first, last] = [numbers[0], numbers.at(-1)]
   if (ratio === null) return `${it} in ${where} layer ${first.row} is ${numberText(first.mean)}${tail} (${networks})`
   if (spread < 1.25) {
