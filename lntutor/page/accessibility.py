@@ -8,6 +8,8 @@ from pathlib import Path
 
 from anywidget import AnyWidget
 
+from lntutor.page.live import PATIENCE
+
 # ipywidgets takes the outline from some of its inputs, by rules that only an id outweighs.
 CSS = """
 :is(.lntutor-explorer, .lntutor-ask):not(#_) :focus-visible {
@@ -27,7 +29,7 @@ CSS = """
 class Accessibility(AnyWidget):
     """Goes among the children of an explorer or a question, shows nothing, and looks after the controls around it."""
 
-    _esm = Path(__file__).with_suffix(".js").read_text("utf-8")  # as in live.py: anywidget would keep a Path for ever
+    _esm = PATIENCE + Path(__file__).with_suffix(".js").read_text("utf-8")  # as in live.py: not a Path
     _css = CSS
 
     def __init__(self):

@@ -26,6 +26,7 @@ from lntutor.figures.lecture_type import lecturing
 from lntutor.page import lecture_mode
 
 HERE = Path(__file__).parent
+PATIENCE = (HERE / "patience.js").read_text("utf-8")  # comes first in the module of every widget
 FIT = (HERE / "fit.js").read_text("utf-8")  # breaks text and stacks panels, in live plots and on the site's pages
 HEIGHT = 420  # pixels, where neither the caller nor the figure says
 KERNEL = uuid.uuid4().hex  # tells the kernels apart that one page talks to
@@ -99,7 +100,7 @@ class LivePlot(AnyWidget):
     "mime": …}` the file in the buffer, and `{"type": "copy", "text": …}` copies a text.
     """
 
-    _esm = FIT + (HERE / "live.js").read_text("utf-8")  # as text: given a Path, anywidget never lets a plot go
+    _esm = PATIENCE + FIT + (HERE / "live.js").read_text("utf-8")  # as text: given a Path, anywidget never lets a plot go
     _css = (
         """
         .lntutor-live { width: 100%; flex-shrink: 0; }

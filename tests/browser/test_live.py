@@ -290,3 +290,17 @@ def test_a_second_notebook_in_the_page_uses_the_same_library(in_lab, scratch):
     notebook.menu("Run", "runmenu:run-all")
     wait_for_line(notebook, 7, index=1)
     assert deliveries(notebook) == 1
+
+
+BUSY = """\
+from IPython.display import Javascript, display
+
+later = live_plot(lines(2), alt="A line")
+display(Javascript("const start = performance.now(); while (performance.now() - start < 3000) { }"))
+later"""
+
+
+def test_a_plot_that_comes_while_the_page_is_busy_still_follows_the_kernel(in_lab):
+    """Oracle: the line that the kernel sent last; anywidget alone gives a widget up after 2 s, and the test fails."""
+    notebook = in_lab(SETUP, SLIDER_AND_PLOT, BUSY, "later.show(lines(5))")
+    wait_for_line(notebook, 5, index=1)

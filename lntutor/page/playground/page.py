@@ -18,6 +18,7 @@ from lntutor.model.placements import ALL_SLOTS, PLACEMENTS, Placement, in_slots
 from lntutor.model.random_streams import DRAWN
 from lntutor.model.state import DEFAULTS
 from lntutor.page.document import render
+from lntutor.page.live import PATIENCE
 from lntutor.page.playground.graph import exported
 
 HERE = Path(__file__).resolve().parent
@@ -103,7 +104,7 @@ def as_script(value: Any) -> str:
 
 def module() -> str:
     """The ES module of the widget."""
-    return f"{_code()}\n{_read('widget.js')}\nexport default {{ render }}\n"
+    return f"{PATIENCE}\n{_code()}\n{_read('widget.js')}\nexport default {{ render }}\n"
 
 
 def style() -> str:
