@@ -100,7 +100,7 @@ class LivePlot(AnyWidget):
     "mime": …}` the file in the buffer, and `{"type": "copy", "text": …}` copies a text.
     """
 
-    _esm = PATIENCE + FIT + (HERE / "live.js").read_text("utf-8")  # as text: given a Path, anywidget never lets a plot go
+    _esm = PATIENCE + FIT + (HERE / "live.js").read_text("utf-8")  # as text: of a Path, anywidget lets no plot go
     _css = (
         """
         .lntutor-live { width: 100%; flex-shrink: 0; }
