@@ -89,7 +89,7 @@ class Playground:
         return "".join(slot for slot in SLOTS if self.slot(slot).get_attribute("aria-checked") == "true")
 
     def chip(self, key: str):
-        return self.root.locator(f".lnp-chip[data-key={key}]")
+        return self.root.locator(f".lnk-chip[data-key={key}]")
 
     def slider(self, label: str):
         return self.root.get_by_role("slider", name=label, exact=True)
@@ -238,7 +238,7 @@ def test_all_sixteen_choices_of_slots_give_pythons_numbers_and_the_named_ones_th
         assert view.text("rule") == rule + (", then N at the end" if "D" in slots else "")
         name = view.text("name")
         assert name.startswith(ln.PLACEMENTS[key].label if key else "a placement without a name yet")
-        pressed = view.root.locator(".lnp-chip[aria-pressed=true]").evaluate_all("all => all.map(c => c.dataset.key)")
+        pressed = view.root.locator(".lnk-chip[aria-pressed=true]").evaluate_all("all => all.map(c => c.dataset.key)")
         assert pressed == ([key] if key else [])
         seen.add(slots)
     assert seen == set(ALL_SLOTS)
@@ -246,8 +246,8 @@ def test_all_sixteen_choices_of_slots_give_pythons_numbers_and_the_named_ones_th
 
 def test_every_placement_is_a_chip_and_those_without_slots_show_their_boxes(view):
     """Oracle: PLACEMENTS, and gradient_norms of one without slots."""
-    view.root.locator(".lnp-more").click()
-    shown = view.root.locator(".lnp-chip:visible").evaluate_all("all => all.map(chip => chip.dataset.key)")
+    view.root.locator(".lnk-more").click()
+    shown = view.root.locator(".lnk-chip:visible").evaluate_all("all => all.map(chip => chip.dataset.key)")
     assert set(shown) == set(ln.PLACEMENTS)
     for key in ln.PLACEMENTS:
         view.chip(key).click()
@@ -265,7 +265,7 @@ def test_every_placement_is_a_chip_and_those_without_slots_show_their_boxes(view
     assert view.page.evaluate("document.activeElement.ariaLabel") == "The layer above"
     view.root.get_by_role("button", name="Back to the slots").click()
     view.settled(slots="BD")  # those of the last placement that has any
-    view.root.locator(".lnp-more").click()
+    view.root.locator(".lnk-more").click()
     assert view.chip("b2t").is_hidden()
 
 

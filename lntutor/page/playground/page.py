@@ -17,6 +17,7 @@ from lntutor.figures.style import STYLES, placement_style
 from lntutor.model.placements import ALL_SLOTS, PLACEMENTS, Placement, in_slots
 from lntutor.model.random_streams import DRAWN
 from lntutor.model.state import DEFAULTS
+from lntutor.page import kit
 from lntutor.page.document import render
 from lntutor.page.live import PATIENCE
 from lntutor.page.playground.graph import exported
@@ -109,7 +110,7 @@ def module() -> str:
 
 def style() -> str:
     """The style sheet."""
-    return _read("playground.css")
+    return f"{kit.STYLE}\n{_read('playground.css')}"
 
 
 def page(links: Iterable[tuple[str, str]] = ()) -> str:
@@ -129,7 +130,7 @@ def _code() -> str:
     worker = "\n".join(map(_read, SHARED + WORKER))
     texts = f"const KERNEL = {as_script(kernel)}\nconst WORKER = {as_script(worker)}\n"
     others = sorted({path.name for path in HERE.glob("*.js")}.difference(SHARED, WORKER, ADAPTERS))
-    return texts + "\n".join(map(_read, (*SHARED, *others)))
+    return texts + "\n".join((kit.SCRIPT, *map(_read, (*SHARED, *others))))
 
 
 def _read(name: str) -> str:

@@ -57,7 +57,7 @@ class PlaygroundView {
     const left = card("layer", "The layer", ...layer)
     const right = card("network", "The network", sliders, above, this.frame, this.readout, this.legend, this.error)
     this.element = htmlNode("div", {}, part("body", head, left, right, this.foot, this.copied, this.table))
-    const marks = { class: "lnp", "data-lntutor": "playground", "data-lm-suppress-shortcuts": "true" }
+    const marks = { class: "lnp lnk", "data-lntutor": "playground", "data-lm-suppress-shortcuts": "true" }
     setAll(this.element, marks) // JupyterLab leaves keys alone where the last one stands
     Object.defineProperty(this.element, "state", { get: () => ({ ...this.state }), set: (state) => this.set(state) })
     Object.defineProperty(this.element, "table", { get: () => this.rows() })
@@ -461,7 +461,7 @@ class PlaygroundView {
 
   async save(kind) {
     const look = getComputedStyle(this.element)
-    const colours = { card: GROUNDS[this.theme], ink: look.getPropertyValue("--ink") }
+    const colours = { card: GROUNDS[this.theme], ink: look.color }
     const drawing = this.state.slots === null ? this.diagram.querySelector("svg") : this.slots.element
     const picture = this.picture.hasAttribute("hidden") ? this.curves : this.picture
     const legend = [...this.legend.children].map((item) => item.innerText.replace("×", "").trim()).join(" · ")

@@ -1,4 +1,4 @@
-// Sliders, segmented buttons, switches, chips and the menu: plain elements, each with show(value).
+// Sliders, segmented buttons, switches and the menu: plain elements, each with show(value).
 
 // A long slider over a list of values with the number beside it, which can be typed over.
 function sliderControl({ label, values, onChange }) {
@@ -18,7 +18,7 @@ function sliderControl({ label, values, onChange }) {
     number.value = range.getAttribute("aria-valuetext")
   })
   return {
-    element: htmlNode("div", { class: "lnp-slider" }, name, range, number),
+    element: htmlNode("div", { class: "lnk-slider" }, name, range, number),
     show(value) {
       const text = String(value)
       if (range.getAttribute("aria-valuetext") === text) return
@@ -39,7 +39,7 @@ function segmentControl({ label, values, words, onChange }) {
   })
   const row = htmlNode("div", {}, ...labels)
   return {
-    element: htmlNode("fieldset", { class: "lnp-segments" }, htmlNode("legend", {}, label), row),
+    element: htmlNode("fieldset", { class: "lnk-segments" }, htmlNode("legend", {}, label), row),
     show(value) {
       inputs.forEach((input, i) => (input.checked = values[i] === value))
     },
@@ -49,56 +49,17 @@ function segmentControl({ label, values, words, onChange }) {
 function switchControl({ label, onChange }) {
   const input = htmlNode("input", { type: "checkbox", role: "switch", onchange: () => onChange(input.checked) })
   return {
-    element: htmlNode("label", { class: "lnp-switch" }, input, textNode(label)),
+    element: htmlNode("label", { class: "lnk-switch" }, input, textNode(label)),
     show(value) {
       input.checked = value
     },
   }
 }
 
-// The named placements: the usual ones and the reader's own in view, the others behind "more".
-function chipRow(onChange) {
-  const element = htmlNode("div", { class: "lnp-chips", role: "group", "aria-label": "Placement" })
-  const more = htmlNode("button", { type: "button", class: "lnp-more", "aria-expanded": "false" }, "more")
-  const chips = new Map()
-  let open = false
-  let last = null
-  more.addEventListener("click", () => {
-    open = !open
-    more.setAttribute("aria-expanded", String(open))
-    more.textContent = open ? "fewer" : "more"
-    show(...last)
-  })
-  function show(state, theme, placements) {
-    last = [state, theme, placements]
-    if (placements !== element.placements) fill(placements)
-    for (const [key, chip] of chips) {
-      const pressed = key === state.placement
-      const shown = open || pressed || USUAL.includes(key) || placements[key].own
-      setAll(chip, { "aria-pressed": String(pressed), hidden: !shown })
-      chip.style.setProperty("--chip", legible(placements[key].color, theme))
-    }
-  }
-  function fill(placements) {
-    element.placements = placements
-    chips.clear()
-    for (const [key, one] of Object.entries(placements)) {
-      const press = () => onChange({ placement: key })
-      const title = [one.formula, referenceOf(one)].filter(Boolean).join(" · ")
-      const about = { type: "button", class: "lnp-chip", title, "data-key": key, onclick: press }
-      chips.set(key, htmlNode("button", about, swatch(one), one.label))
-    }
-    const rest = [...chips.keys()].some((key) => !USUAL.includes(key) && !placements[key].own)
-    const order = [...USUAL.filter((key) => chips.has(key)), ...[...chips.keys()].filter((key) => !USUAL.includes(key))]
-    element.replaceChildren(...order.map((key) => chips.get(key)), ...(rest ? [more] : []))
-  }
-  return { element, show }
-}
-
 // Buttons behind one button; it closes after a choice, on Escape and on a click elsewhere.
 function menuControl(label, items) {
-  const list = htmlNode("div", { class: "lnp-menu-list" })
-  const details = htmlNode("details", { class: "lnp-menu" }, htmlNode("summary", {}, label), list)
+  const list = htmlNode("div", { class: "lnk-menu-list" })
+  const details = htmlNode("details", { class: "lnk-menu" }, htmlNode("summary", {}, label), list)
   const close = () => details.open && (details.open = false)
   const leave = () => [close(), details.firstChild.focus()]
   for (const [words, act] of items) list.append(buttonNode(words, () => [leave(), act()]))

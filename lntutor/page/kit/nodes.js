@@ -132,8 +132,8 @@ const dashArray = (dash) => DASHES[dash] ?? String(dash).replaceAll("px", "")
 
 // A short line in a placement's dash with its marker on it.
 function swatch(style) {
-  const line = svgNode("path", { d: "M0 7H30", "stroke-dasharray": dashArray(style.dash), class: "lnp-stroke" })
-  const mark = svgNode("path", { d: markerPath(style.marker, 15, 7, 4.6), class: "lnp-fill" })
+  const line = svgNode("path", { d: "M0 7H30", "stroke-dasharray": dashArray(style.dash), class: "lnk-stroke" })
+  const mark = svgNode("path", { d: markerPath(style.marker, 15, 7, 4.6), class: "lnk-fill" })
   return svgNode("svg", { viewBox: "0 0 30 14", width: 30, height: 14, "aria-hidden": "true" }, line, mark)
 }
 

@@ -1,0 +1,7 @@
+"""The kit: controls that a hand likes, with one look, for the playground, the explorers and the questions."""
+
+from pathlib import Path
+
+_HERE = Path(__file__).parent
+SCRIPT = "\n".join((_HERE / name).read_text("utf-8") for name in ("nodes.js", "controls.js"))
+STYLE = (_HERE / "kit.css").read_text("utf-8")
