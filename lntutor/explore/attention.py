@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-import ipywidgets as w
 import numpy as np
 import pandas as pd
 
@@ -20,7 +19,6 @@ VIEWS = {"map": "who looks at whom", "saturation": "the softmax as d grows"}
 class AttentionExplorer(Explorer):
     """Attention weights of random W_Q and W_K on a sentence, with and without 1/√d, and the softmax's gradient."""
 
-    PINS = False
     FIRST = ("sentence", "width", "scaled", "causal", "view")
     PRESETS: ClassVar[dict[str, dict[str, Any]]] = {
         "no scale, wide": {"scaled": False, "width": 512, "heads": 1},
@@ -30,31 +28,30 @@ class AttentionExplorer(Explorer):
 
     def make_controls(self):
         """A sentence, the attention applied to it, and the view."""
-        sentence = w.Text("the cat sat on the mat", continuous_update=True)
         return {
-            "sentence": c.labelled(sentence, "Sentence", "Type your own; words are split at spaces", "min(560px, 98%)"),
+            "sentence": c.text("Sentence", "the cat sat on the mat", "Type your own; words are split at spaces"),
             "width": c.step_slider("Width", 64, DIMENSIONS, "Features of a token, d"),
-            "scaled": c.checkbox("Divide by √d", True, "Divide the scores by the root of the head's width"),
-            "causal": c.checkbox("Causal mask", False, "A word sees itself and what stands before it"),
-            "view": c.dropdown("View", "map", VIEWS, "What is shown"),
-            "heads": c.dropdown("Heads", 4, (1, 2, 4, 8), "Attention heads"),
+            "scaled": c.switch("Divide by √d", True, "Divide the scores by the root of the head's width"),
+            "causal": c.switch("Causal mask", False, "A word sees itself and what stands before it"),
+            "view": c.choice("View", "map", VIEWS, "What is shown"),
+            "heads": c.choice("Heads", 4, (1, 2, 4, 8), "Attention heads"),
             "head": c.int_slider("Show head", 1, 1, 8, "Which head's map is shown"),
             "keys": c.int_slider("Keys", 8, 2, 64, "Keys that the softmax chooses among, when d grows"),
             "seed": c.int_slider("Seed", 0, 0, 20, "Which random weights"),
-            "lecture": c.lecture_checkbox(),
+            "lecture": c.lecture_switch(),
         }
 
     def measure(self, state, quick):
         """{"words", "weights"} for the map, {"saturation": table} as d grows."""
         if state["view"] == "saturation":
-            return {"saturation": softmax_saturation(DIMENSIONS, keys=state["keys"], seeds=range(5 if quick else 20))}
+            return {"saturation": softmax_saturation(DIMENSIONS, keys=state["keys"], seeds=range(20))}
         if state["head"] > state["heads"]:
             raise ValueError(f"Show head must be at most the number of heads, {state['heads']}, got {state['head']}.")
         same = {name: state[name] for name in ("width", "heads", "scaled", "causal", "seed")}
         words, weights = sentence_attention(state["sentence"], **same)
         return {"words": words, "weights": weights}
 
-    def draw(self, state, tables, pinned):
+    def draw(self, state, tables):
         """The map of one head, or two panels over d."""
         if "saturation" in tables:
             return figures.softmax_saturation(tables["saturation"], lecture=state["lecture"])

@@ -2,99 +2,72 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from collections.abc import Sequence
 
-import ipywidgets as w
 import numpy as np
-from ipywidgets.widgets.widget_description import DescriptionWidget
 
 from lntutor.figures.lecture_type import lecturing
-from lntutor.model.config import ATTENTION, INITS, NORMS
-from lntutor.model.placements import PLACEMENTS, STACKS
-from lntutor.model.state import DEFAULTS
+from lntutor.page.kit.panel import Chips, OneChip, Segments, Slider, Switch, TextField, decimals
 
-Control = TypeVar("Control", bound=DescriptionWidget)
 WIDTHS = (16, 32, 48, 64, 96, 128, 192, 256, 384, 512)
 
 
-def labelled(control: Control, name: str, tooltip: str, width: str = "min(266px, 98%)") -> Control:
-    """A control with its name in front and a tooltip; with its margins it fills a column of 270 pixels."""
-    control.description, control.tooltip = name, tooltip
-    control.style.description_width = "92px"
-    control.layout.width = width
-    return control
-
-
-def int_slider(name: str, value: int, low: int, high: int, tooltip: str) -> w.IntSlider:
+def int_slider(name: str, value: int, low: int, high: int, tooltip: str) -> Slider:
     """A slider over whole numbers that answers while it is dragged."""
-    return labelled(w.IntSlider(value, low, high), name, tooltip)
+    return Slider(range(low, high + 1), value, description=name, tooltip=tooltip)
 
 
-def seeds_slider(value: int) -> w.IntSlider:
+def seeds_slider(value: int) -> Slider:
     """How many seeds are drawn."""
-    return int_slider("Seeds", value, 1, 10, "How many networks are drawn; one while a slider is dragged")
+    return int_slider("Networks", value, 1, 10, "How many random networks are drawn; one while a slider is dragged")
 
 
-def float_slider(name: str, value: float, low: float, high: float, step: float, tooltip: str) -> w.FloatSlider:
-    """A slider over numbers."""
-    return labelled(w.FloatSlider(value, min=low, max=high, step=step), name, tooltip)
+def float_slider(name: str, value: float, low: float, high: float, step: float, tooltip: str) -> Slider:
+    """A slider over numbers; any number between its ends can be typed."""
+    return Slider(decimals(low, high, step), value, between=True, description=name, tooltip=tooltip)
 
 
-def step_slider(name: str, value, options, tooltip: str) -> w.SelectionSlider:
-    """A slider over given values."""
-    slider = w.SelectionSlider(options=options, value=value)
-    slider.add_class("lntutor-steps")
-    return labelled(slider, name, tooltip)
+def log_slider(name: str, value: float, low: float, high: float, tooltip: str) -> Slider:
+    """A slider over numbers whose steps are equal ratios, 20 in each power of ten."""
+    steps = np.geomspace(low, high, round(20 * np.log10(high / low)) + 1)
+    return Slider([float(f"{step:.3g}") for step in steps], value, between=True, description=name, tooltip=tooltip)
 
 
-def dropdown(name: str, value, options, tooltip: str) -> w.Dropdown:
-    """A list to choose one from; `options` are values, (caption, value) pairs, or a dict of value → caption."""
-    pairs = [(caption, key) for key, caption in options.items()] if isinstance(options, dict) else options
-    return labelled(w.Dropdown(options=pairs, value=value), name, tooltip)
+def step_slider(name: str, value, options: Sequence, tooltip: str) -> Slider:
+    """A slider over given values; `options` are values or (caption, value) pairs."""
+    pairs = [option if isinstance(option, tuple) else ("", option) for option in options]
+    captions = [caption for caption, _ in pairs] if any(caption for caption, _ in pairs) else []
+    return Slider([number for _, number in pairs], value, captions, description=name, tooltip=tooltip)
 
 
-def checkbox(name: str, value: bool, tooltip: str) -> w.Checkbox:
-    """A box to tick."""
-    control = labelled(w.Checkbox(value), name, tooltip, "220px")
-    control.indent = False
-    return control
+def choice(name: str, value, options: Sequence | dict, tooltip: str) -> Segments:
+    """One of a few, side by side; `options` are values, or a dict of value → caption."""
+    return Segments(options, value, description=name, tooltip=tooltip)
 
 
-def lecture_checkbox() -> w.Checkbox:
+def switch(name: str, value: bool, tooltip: str) -> Switch:
+    """On or off."""
+    return Switch(value=value, description=name, tooltip=tooltip)
+
+
+def text(name: str, value: str, tooltip: str) -> TextField:
+    """A line of text."""
+    return TextField(value=value, description=name, tooltip=tooltip)
+
+
+def lecture_switch() -> Switch:
     """Large type for the back row; starts as the switch of lecture mode says."""
-    return checkbox("Lecture type", lecturing(), "Type for the back row")
+    return switch("Large type", lecturing(), "Type for the back row")
 
 
-def placement_options() -> list[tuple[str, str]]:
-    """(caption, key) of every placement there is now."""
-    return [(f"{placement.label} ({key})", key) for key, placement in PLACEMENTS.items()]
+def placement_chips(value: tuple[str, ...]) -> Chips:
+    """Several placements, including those that the reader has added."""
+    return Chips(value, description="Placement", tooltip="Where layer normalization stands: one click on or off")
 
 
-def placement_picker(value: tuple[str, ...]) -> w.SelectMultiple:
-    """A list to choose several placements from, including those that the reader has added."""
-    picker = w.SelectMultiple(options=placement_options(), value=value, rows=4)
-    picker.add_class("lntutor-placements")
-    return labelled(picker, "LN position", "One or several: hold Ctrl, on a Mac Cmd (or Shift and the arrow keys)")
-
-
-def model_controls() -> dict[str, Any]:
-    """The controls that make a ModelConfig and its Inputs (`lntutor.model.state`)."""
-    start, multiples = DEFAULTS, [(f"{n} × width", n) for n in (1, 2, 4)]
-    return {
-        "depth": int_slider("Depth", start["depth"], 1, 48, "Layers of each side"),
-        "width": step_slider("Width", start["width"], WIDTHS, "Features of a token, d"),
-        "placements": placement_picker(start["placements"]),
-        "stack": dropdown("Stack", start["stack"], STACKS, "Encoder, decoder (causal), or both"),
-        "heads": dropdown("Heads", start["heads"], (1, 2, 4, 8), "Attention heads"),
-        "tokens": step_slider("Tokens", start["tokens"], (1, 2, 4, 8, 16, 32, 64), "Tokens of the sentence, n"),
-        "attention": dropdown("Attention", start["attention"], ATTENTION, "Uniform is the theorem's W_Q = W_K = 0"),
-        "init": dropdown("Init", start["init"], INITS,
-                         "Variance of the weights; torch packs Q, K, V; theory is 1/fan_in"),
-        "ffn": dropdown("FFN width", start["ffn"], multiples, "Hidden units of the FFN"),
-        "output_projection": checkbox("W_O after attention", start["output_projection"], "The theorem has none"),
-        "norm": dropdown("Norm", start["norm"], NORMS, "LayerNorm or RMSNorm"),
-        "seeds": seeds_slider(start["seeds"]),
-    }  # fmt: skip
+def placement_chip(value: str) -> OneChip:
+    """One placement, including those that the reader has added."""
+    return OneChip(value, description="Placement", tooltip="Where layer normalization stands")
 
 
 def seeds_of(state: dict, quick: bool) -> range:

@@ -6,7 +6,6 @@ import html
 import time
 from typing import Any, ClassVar, NamedTuple
 
-import ipywidgets as w
 import pandas as pd
 
 from lntutor import figures
@@ -17,6 +16,7 @@ from lntutor.explore.curvature_plan import KIND_NAMES, MATRICES, UNITS, Measured
 from lntutor.explore.long_running import LongRunningExplorer
 from lntutor.explore.training_plan import duration, in_common, names
 from lntutor.figures.drawing import empty
+from lntutor.page.kit.panel import Button
 
 PAIRS = (10, 30, 100, 300, 1000)
 PRODUCTS = (10, 20, 30, 50, 80, 120, 200)
@@ -48,8 +48,7 @@ class CurvatureExplorer(LongRunningExplorer):
     WORK, LOOK = "measurement", "lntutor-curvature"
     JOB = ("spectrum", "spectra")
     MOST = plans.MOST_SPECTRA
-    FIRST = ("placements", "depth", "width", "pairs", "bandwidth")
-    APART = ("stored",)
+    FIRST = ("placements", "depth", "width", "pairs", "bandwidth", "stored")
     pace: ClassVar[float] = 1.0  # seconds of a product when last measured, over `seconds_per_product`
 
     def __init__(self, preset: str | None = None, **state):
@@ -62,23 +61,20 @@ class CurvatureExplorer(LongRunningExplorer):
         shares = [(f"{100 * share:g} %", share) for share in SHARES]
         rates = [("none", 0.0), *((f"η = {rate:g}", rate) for rate in RATES)]
         return {
-            "placements": c.placement_picker(("post", "pre")),
+            "placements": c.placement_chips(("post", "pre")),
             "depth": c.int_slider("Depth", 2, 1, 6, "Layers of each side"),
-            "width": c.dropdown("Width", 32, (16, 32, 64, 128), "Features of a token, d; four heads, FFN 4 × width"),
+            "width": c.choice("Width", 32, (16, 32, 64, 128), "Features of a token, d; four heads, FFN 4 × width"),
             "pairs": c.step_slider("Pairs", 100, PAIRS, "Sentence pairs over which the loss is averaged"),
             "bandwidth": c.step_slider("Bandwidth", 0.01, shares,
                                        "Width of each eigenvalue's bell, as a share of the range; only redraws"),
             "products": c.step_slider("Products", 30, PRODUCTS, "Lanczos steps: one product with the matrix each"),
             "probes": c.int_slider("Probes", 1, 1, 10, "Random start directions; more make the curve smoother"),
-            "seeds": c.int_slider("Seeds", 1, 1, 5, "How many spectra of each: other weights, other directions"),
-            "kind": c.dropdown("Curvature", "hessian", KIND_NAMES, "Which matrix, or in which units for every weight"),
-            "corpus": c.dropdown("Corpus", "captions", plans.corpus_options(), "Sentences in German and English"),
-            "lr": c.dropdown("2/η line", 0.0, rates, "Above 2/η gradient descent at the rate η is unstable"),
-            "lecture": c.lecture_checkbox(),
-            "stored": w.ToggleButton(
-                False, description="Talk size", tooltip="Spectra of a larger model that come with the course",
-                layout=w.Layout(width="auto"),
-            ),
+            "seeds": c.int_slider("Spectra of each", 1, 1, 5, "How many spectra of each: other weights and directions"),
+            "kind": c.choice("Curvature", "hessian", KIND_NAMES, "Which matrix, or in which units for every weight"),
+            "corpus": c.choice("Corpus", "captions", plans.corpus_options(), "Sentences in German and English"),
+            "lr": c.step_slider("2/η line", 0.0, rates, "Above 2/η gradient descent at the rate η is unstable"),
+            "lecture": c.lecture_switch(),
+            "stored": c.switch("Talk size", False, "Spectra of a larger model that come with the course"),
         }  # fmt: skip
 
     # Spectra ---------------------------------------------------------------------------------------------------
@@ -199,7 +195,7 @@ class CurvatureExplorer(LongRunningExplorer):
         parts = [s.smooth(width).assign(run=name) for name, s in named]
         return Picture(list(spectra), pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(), width)
 
-    def draw(self, state, tables, pinned):
+    def draw(self, state, tables):
         """The densities, or a sentence about what Run will do."""
         if not tables.spectra:
             wanted = plan(state)
@@ -219,14 +215,14 @@ class CurvatureExplorer(LongRunningExplorer):
         parts = [one.spectrum.table() for one in self.tables.spectra] if self.tables else []
         return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=["eigenvalue", "weight"])
 
-    def status_line(self, state, seconds: float) -> str:
+    def status_line(self, state) -> str:
         """Where stored spectra come from; otherwise progress, or what Run will do."""
         remark = REMARKS.get(state["kind"], "") if state["lr"] else ""
         if not state["stored"]:
-            return f"{super().status_line(state, seconds)} {remark}".strip()
+            return f"{super().status_line(state)} {remark}".strip()
         made = html.escape(self._read(state["corpus"])[1])
         meanwhile = html.escape(self._progress_text()) if self._busy else ""
-        stored = f"Stored spectra, made by <code>{made}</code>. Press Talk size again for your own."
+        stored = f"Stored spectra, made by <code>{made}</code>. Switch Talk size off for your own."
         return f"{stored} {remark} {meanwhile}".strip()
 
     def plan_text(self, state: dict[str, Any]) -> str:
@@ -272,7 +268,7 @@ class CurvatureExplorer(LongRunningExplorer):
         """The eigenvalues, without the columns that are constant in a spectrum."""
         rows = self.table()
         rows = rows.reindex(columns=[name for name in COLUMNS if name in rows.columns])
-        caption = f"{min(len(rows), ROWS)} of {len(rows)} eigenvalues; Save CSV has all, and all that is known."
+        caption = f"{min(len(rows), ROWS)} of {len(rows)} eigenvalues; Save numbers has all, and all that is known."
         return caption, rows.head(ROWS)
 
     def summary(self) -> str:
@@ -286,8 +282,8 @@ class CurvatureExplorer(LongRunningExplorer):
 
     # The page --------------------------------------------------------------------------------------------------
 
-    def beside(self, mine: dict[str, w.Button]) -> list[w.Widget]:
-        """More steps beside Stop, and the switch for stored spectra."""
-        more = self._button("More steps", "Go on with the spectra on screen, without starting again", self.more)
-        self.buttons["more"] = more
-        return [mine["run"], mine["stop"], more, mine["clear"], self.controls["stored"], mine["other"]]
+    def launch_buttons(self):
+        """More steps beside Stop."""
+        mine = super().launch_buttons()
+        more = Button("More steps", self.more, tooltip="Go on with the spectra on screen, without starting again")
+        return {"run": mine.pop("run"), "stop": mine.pop("stop"), "more": more, **mine}

@@ -124,11 +124,11 @@ def plan(state: dict[str, Any]) -> list[SpectrumSetting]:
     return settings
 
 
-def corpus_options() -> list[tuple[str, str]]:
-    """(caption, name) of the corpora on this computer, and of those with stored spectra."""
+def corpus_options() -> dict[str, str]:
+    """Name → caption of the corpora on this computer, and of those with stored spectra."""
     here = corpora()
-    away = [(f"{name} (stored only)", name) for name in CORPORA if name not in here and name == "multi30k"]
-    return [*((name, name) for name in here), *away]
+    away = [name for name in CORPORA if name not in here and name == "multi30k"]
+    return {**{name: name for name in here}, **{name: f"{name} (stored only)" for name in away}}
 
 
 # Stored spectra ------------------------------------------------------------------------------------------------

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-import ipywidgets as w
 import numpy as np
 import pandas as pd
 
@@ -21,8 +20,7 @@ COORDINATES = ("x1", "x2", "x3", "x4")
 class LayerNormExplorer(Explorer):
     """LN of a vector set by four sliders or drawn at random; multiply it by k and J falls by 1/k."""
 
-    PINS = False
-    FIRST = ("source", "k", "view", "dimension", "seed")
+    FIRST = ("source", "k", "view", "dimension", "seed", *COORDINATES)
     PRESETS: ClassVar[dict[str, dict[str, Any]]] = {
         "one, zero, zero, zero": {"source": "sliders", "x1": 1.0, "x2": 0.0, "x3": 0.0, "x4": 0.0},
         "ten times larger": {"k": 10.0, "view": "size"},
@@ -33,16 +31,22 @@ class LayerNormExplorer(Explorer):
         tooltip = "A coordinate, when sliders are the source"
         start = zip(COORDINATES, (2.0, -1.0, 0.5, 1.0), strict=True)
         sliders = {name: c.float_slider(name, value, -5, 5, 0.1, tooltip) for name, value in start}
-        k = w.FloatLogSlider(1.0, min=-2, max=2, step=0.05)
         return {
-            "source": c.dropdown("Vector", "random", ("random", "sliders"), "Drawn at random, or x1 … x4 by hand"),
-            "k": c.labelled(k, "Times k", "The vector is multiplied by k"),
-            "view": c.dropdown("View", "values", VIEWS, "What is shown"),
+            "source": c.choice("Vector", "random", ("random", "sliders"), "Drawn at random, or x1 … x4 by hand"),
+            "k": c.log_slider("Times k", 1.0, 0.01, 100.0, "The vector is multiplied by k"),
+            "view": c.choice("View", "values", VIEWS, "What is shown"),
             "dimension": c.int_slider("Dimension", 8, 2, 64, "Coordinates of a random vector, d"),
             "seed": c.int_slider("Seed", 0, 0, 20, "Which random vector"),
             **sliders,
-            "lecture": c.lecture_checkbox(),
+            "lecture": c.lecture_switch(),
         }
+
+    def refresh(self):
+        """Show the controls of the chosen source, and draw."""
+        by_hand = self.controls["source"].value == "sliders"
+        for name in (*COORDINATES, "dimension", "seed"):
+            self.controls[name].hidden = by_hand != (name in COORDINATES)
+        super().refresh()
 
     def measure(self, state, quick):
         """{"x", "outputs"}, {"spectrum"} or {"size"}, by the view."""
@@ -57,7 +61,7 @@ class LayerNormExplorer(Explorer):
             return {"spectrum": jacobian_spectrum(x)}
         return {"x": x, "outputs": {name: normalised(x, name) for name in DIVISORS}}
 
-    def draw(self, state, tables, pinned):
+    def draw(self, state, tables):
         more = {"lecture": state["lecture"]}
         if "spectrum" in tables:
             return figures.jacobian_spectrum(tables["spectrum"], **more)

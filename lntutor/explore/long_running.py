@@ -14,11 +14,11 @@ import ipywidgets as w
 from lntutor.explore.base import LAST, Explorer, release_memory, scrolled
 from lntutor.explore.training_plan import duration
 from lntutor.model.threads import one_thread
+from lntutor.page.kit.panel import Button, Panel, Progress
 
 REDRAW = 0.22  # seconds between two drawings of work under way
 
 STYLE = """<style>
-.lntutor-working .lntutor-status .widget-html-content { line-height: 1.4; height: auto; white-space: normal; }
 .lntutor-results table { border-collapse: collapse; margin: 6px 0 12px; }
 .lntutor-results caption { text-align: left; font-weight: bold; padding: 4px 0; }
 .lntutor-results :is(th, td) {
@@ -39,7 +39,6 @@ class LongRunningExplorer(Explorer):
     a state asks for (`wanted`), does one of them (`do`), and describes plan, progress and results in text.
     """
 
-    PINS = False
     WORK: ClassVar[str]  # what it does, as a noun, such as "training"
     LOOK: ClassVar[str]  # its own class of CSS
     JOB: ClassVar[tuple[str, str]]  # one job and several, such as "run" and "runs"
@@ -231,7 +230,7 @@ class LongRunningExplorer(Explorer):
         """What Run will do."""
         return self.plan_text(state)
 
-    def status_line(self, state, seconds: float) -> str:
+    def status_line(self, state) -> str:
         """The progress of the work, or how it ended and what Run will do next."""
         if self._busy:
             return html.escape(self._progress_text())
@@ -268,8 +267,8 @@ class LongRunningExplorer(Explorer):
         self.buttons["run"].disabled = self._busy or nothing
         self.buttons["stop"].disabled = not self._busy or self._stopping.is_set()
         self.buttons["clear"].disabled = not self._done
-        self.buttons["other"].layout.display = None if self._busy and self._phase == "waiting" else "none"
-        self.bar.layout.visibility = "visible" if self._busy else "hidden"
+        self.buttons["other"].hidden = not (self._busy and self._phase == "waiting")
+        self.bar.hidden = not self._busy
         at = self._progress
         self.bar.value = self._steps_done + (self.steps_of(at) if at is not None else 0)
 
@@ -279,33 +278,27 @@ class LongRunningExplorer(Explorer):
         super()._build()
         self.add_class("lntutor-working")
         self.add_class(self.LOOK)
+
+    def in_view(self) -> list[w.Widget]:
+        """The buttons and the status line above the picture, the results below it."""
+        self.bar = Progress(description=f"How much of the {self.WORK} is done", hidden=True)
+        mine = self.launch_buttons()
+        self.buttons = {**mine, **self.buttons}
+        self.launch = Panel({**mine, "bar": self.bar}, guard=self._guarded)
+        self.launch.add_class("lntutor-launch")
         self.results = w.HTML()
         self.results.add_class("lntutor-results")
-        first, *rest = self.children
-        rest.remove(self.status)
-        at = rest.index(self.plot)
-        self.children = [first, *rest[:at], self.launch, self.status, self.plot, self.results, *rest[at + 1 :]]
+        return [self.launch, self.status, self.plot, self.results]
 
-    def _buttons(self) -> w.Box:
-        row = super()._buttons()
+    def launch_buttons(self) -> dict[str, Button]:
+        """Name → button, beside the bar."""
         work = self.WORK
-        mine = {
-            "run": self._button("Run", "Do what the line below says", self._press_run),
-            "stop": self._button("Stop", f"End the {work}; what was measured stays", self._press_stop),
-            "clear": self._button("Clear", "Remove what has ended", self.clear),
-            "other": self._button("Stop the other", f"End what this {work} waits for", self._stop_other),
+        return {
+            "run": Button("Run", self._press_run, tooltip="Do what the line below says", primary=True),
+            "stop": Button("Stop", self._press_stop, tooltip=f"End the {work}; what was measured stays"),
+            "clear": Button("Clear", self.clear, tooltip="Remove what has ended"),
+            "other": Button("Stop the other", self._stop_other, tooltip=f"End what this {work} waits for", hidden=True),
         }
-        mine["run"].button_style = "primary"
-        self.buttons = mine | self.buttons
-        self.bar = w.IntProgress(0, 0, 1, layout=w.Layout(width="auto", flex="1 1 120px"))
-        self.bar.tooltip = f"How much of the {work} is done"
-        style = w.HTML(STYLE, layout=w.Layout(display="none"))
-        self.launch = w.Box([style, *self.beside(mine), self.bar], layout=w.Layout(flex_flow="row wrap"))
-        return row
-
-    def beside(self, mine: dict[str, w.Button]) -> list[w.Widget]:
-        """The widgets beside the bar, in order."""
-        return list(mine.values())
 
     def _stop_other(self) -> None:
         """End the work of the other explorer, whose page may be gone."""

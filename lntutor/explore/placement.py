@@ -22,7 +22,6 @@ PLACES = {  # what the reader picks → (stack, side)
 class PlacementExplorer(Explorer):
     """The block diagram of one layer, for any placement: those of the paper, later ones, and the reader's own."""
 
-    PINS = False
     FIRST = ("placement", "place", "layer", "depth")
     PRESETS: ClassVar[dict[str, dict[str, Any]]] = {
         "Figure 1a: Post-LN": {"placement": "post"},
@@ -34,12 +33,12 @@ class PlacementExplorer(Explorer):
     def make_controls(self):
         """Which placement, and which layer of what."""
         return {
-            "placement": c.dropdown("LN position", "post", c.placement_options(), "Where layer normalization stands"),
-            "place": c.dropdown("Stack", "encoder", tuple(PLACES),
+            "placement": c.placement_chip("post"),
+            "place": c.choice("Stack", "encoder", tuple(PLACES),
                                 "Which layer is drawn; one decoder has cross-attention"),
             "layer": c.int_slider("Layer", 1, 1, 48, "Which layer is drawn, from 1 at the bottom"),
             "depth": c.int_slider("Depth", 6, 1, 48, "How many layers there are"),
-            "lecture": c.lecture_checkbox(),
+            "lecture": c.lecture_switch(),
         }  # fmt: skip
 
     def measure(self, state, quick):
@@ -47,7 +46,7 @@ class PlacementExplorer(Explorer):
         if state["layer"] > state["depth"]:
             raise ValueError(f"Layer must be at most Depth, {state['depth']}, got {state['layer']}.")
 
-    def draw(self, state, tables, pinned):
+    def draw(self, state, tables):
         """The diagram; its title counts the norms on the shortest path, its note says whose placement it is."""
         stack, side = PLACES[state["place"]]
         same = {name: state[name] for name in ("layer", "depth", "lecture")}

@@ -35,7 +35,6 @@ def closed_form(width: int, tokens: int, q: float) -> float:
 class TheoremExplorer(Explorer):
     """How does the last layer's gradient depend on L, d and n, and how far above it is Theorem 1's bound?"""
 
-    PINS = False
     FIRST = ("depth", "width", "tokens", "along", "bound")
     PRESETS: ClassVar[dict[str, dict[str, Any]]] = {
         "depth, one token": {},
@@ -50,11 +49,11 @@ class TheoremExplorer(Explorer):
             "depth": c.int_slider("Depth L", 24, 1, 48, "Layers; along depth, the deepest network"),
             "width": c.step_slider("Width d", 128, WIDTHS, "Features of a token; along width, the widest network"),
             "tokens": c.step_slider("Tokens n", 1, TOKENS, "Tokens of the sentence"),
-            "along": c.dropdown("Along", "depth", ("depth", "width"), "What the horizontal axis is"),
-            "bound": c.checkbox("Theorem 1's bound", False, "Draw the bound with the constant of its proof"),
-            "closed": c.checkbox("√(d/(2nq)), q measured", True, "Draw the closed form, with the q that was measured"),
+            "along": c.choice("Along", "depth", ("depth", "width"), "What the horizontal axis is"),
+            "bound": c.switch("Theorem 1's bound", False, "Draw the bound with the constant of its proof"),
+            "closed": c.switch("√(d/(2nq)), q measured", True, "Draw the closed form, with the q that was measured"),
             "seeds": c.seeds_slider(5),
-            "lecture": c.lecture_checkbox(),
+            "lecture": c.lecture_switch(),
         }
 
     def measure(self, state, quick):
@@ -84,7 +83,7 @@ class TheoremExplorer(Explorer):
             head = {"placement": cfg.placement.key, "depth": depths, "width": cfg.width}
             yield name, pd.DataFrame({**head, "value": values})
 
-    def draw(self, state, tables, pinned):
+    def draw(self, state, tables):
         """Measurement, theory and what is ticked, on log axes."""
         theory_lines = {name: tables[name] if state[name] else None for name in ("closed", "bound")}
         along = state["along"]
@@ -109,7 +108,6 @@ class TheoremExplorer(Explorer):
 class BoundednessExplorer(Explorer):
     """Slide ε, read δ: how far does ‖x‖² stray from its mean before the last norm, and what does Theorem 1 promise?"""
 
-    PINS = False
     FIRST = ("epsilon", "width", "depth", "seeds")
     POSITIONS: ClassVar[int] = 128  # sentences of one token, for each seed
     PRESETS: ClassVar[dict[str, dict[str, Any]]] = {
@@ -124,8 +122,8 @@ class BoundednessExplorer(Explorer):
             "epsilon": c.float_slider("ε", 0.1, 0.01, 0.5, 0.01, "How far above its mean Z may be"),
             "width": c.step_slider("Width d", 256, WIDTHS, "Features of a token"),
             "depth": c.int_slider("Depth L", 6, 1, 24, "Layers"),
-            "seeds": c.int_slider("Seeds", 4, 1, 10, "How many networks are drawn, with 128 positions each"),
-            "lecture": c.lecture_checkbox(),
+            "seeds": c.int_slider("Networks", 4, 1, 10, "How many networks are drawn, with 128 positions each"),
+            "lecture": c.lecture_switch(),
         }
 
     def measure(self, state, quick):
@@ -139,7 +137,7 @@ class BoundednessExplorer(Explorer):
                 tables.append(last_norm_inputs(cfg, **same))
         return pd.concat(tables, ignore_index=True)
 
-    def draw(self, state, tables, pinned):
+    def draw(self, state, tables):
         """Histogram and probability."""
         networks = tables["seed"].nunique()
         note = f"Theorem 1's model, n = 1, L = {state['depth']}, d = {state['width']}, {networks} networks"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from typing import Any, ClassVar
 
-import ipywidgets as w
 import pandas as pd
 
 from lntutor import figures
@@ -38,8 +37,7 @@ class TrainingExplorer(LongRunningExplorer):
     WORK, LOOK = "training", "lntutor-training"
     JOB = ("run", "runs")
     MOST = plans.MOST_RUNS
-    FIRST = ("placements", "warmup", "optimizer", "lr", "depth")
-    APART = ("preset",)
+    FIRST = ("placements", "preset", "warmup", "lr", "depth", "optimizer")
     PRESETS: ClassVar[dict[str, dict[str, Any]]] = {
         "figure 2": {"preset": "figure 2", "placements": ["post"], "task": "translation", "lr": 1e-2},
         "figure 4": {"preset": "figure 4", "placements": ["post", "pre"], "task": "translation", "lr": 1e-2},
@@ -49,29 +47,27 @@ class TrainingExplorer(LongRunningExplorer):
 
     def make_controls(self):
         """What the next Run does."""
-        presets = [("as the controls say", ""), *((plans.FIGURES[name], name) for name in self.PRESETS)]
+        presets = {"": "as set here", **{name: name for name in self.PRESETS}}
         rates = [(f"{rate:g}", rate) for rate in RATES]
         return {
-            "preset": c.labelled(
-                w.Dropdown(options=presets, value=""), "Runs",
-                "What Run trains: what the controls say, or the runs of a figure of the paper", "min(360px, 98%)",
-            ),
-            "placements": c.placement_picker(("post", "pre")),
+            "preset": c.choice("Runs", "", presets,
+                               "What Run trains: what the controls say, or the runs of a figure of the paper"),
+            "placements": c.placement_chips(("post", "pre")),
             "warmup": c.step_slider("Warm-up", 0, WARMUPS, "Steps in which the learning rate grows to its highest"),
-            "optimizer": c.dropdown("Optimiser", "adam", plans.OPTIMIZER_NAMES,
+            "optimizer": c.choice("Optimiser", "adam", plans.OPTIMIZER_NAMES,
                                     "Adam, SGD with momentum, RAdam, Adam with v₀ = g₀²"),
             "lr": c.step_slider("Learning rate", 1e-2, rates, "The highest rate of the schedule"),
             "depth": c.int_slider("Depth", 2, 1, 6, "Layers of each side"),
-            "width": c.dropdown("Width", 64, (16, 32, 64, 128), "Features of a token, d; four heads, FFN 4 × width"),
+            "width": c.choice("Width", 64, (16, 32, 64, 128), "Features of a token, d; four heads, FFN 4 × width"),
             "steps": c.step_slider("Steps", 500, STEPS, "Steps of a run, 64 sentences each"),
-            "seeds": c.int_slider("Seeds", 1, 1, 5, "How many runs of each: other weights, other order of sentences"),
-            "task": c.dropdown("Task", "translation", plans.TASK_NAMES,
+            "seeds": c.int_slider("Runs of each", 1, 1, 5, "Other weights and another order of sentences in each"),
+            "task": c.choice("Task", "translation", plans.TASK_NAMES,
                                "Translate, or guess masked words (an encoder, English)"),
-            "corpus": c.dropdown("Corpus", "captions", plans.corpora(), "Sentences in German and English"),
-            "schedule": c.dropdown("Schedule", "inverse_sqrt", SCHEDULES, "The rate after a warm-up"),
+            "corpus": c.choice("Corpus", "captions", plans.corpora(), "Sentences in German and English"),
+            "schedule": c.choice("Schedule", "inverse_sqrt", SCHEDULES, "The rate after a warm-up"),
             "label_smoothing": c.step_slider("Smoothing", 0.1, (0.0, 0.05, 0.1, 0.2),
                                              "Label smoothing in the training loss"),
-            "lecture": c.lecture_checkbox(),
+            "lecture": c.lecture_switch(),
         }  # fmt: skip
 
     # Runs ------------------------------------------------------------------------------------------------------
@@ -132,7 +128,7 @@ class TrainingExplorer(LongRunningExplorer):
         ]  # fmt: skip
         return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=COLUMNS)
 
-    def draw(self, state, tables, pinned):
+    def draw(self, state, tables):
         """The curves, or a sentence about what Run will do."""
         if not len(tables):
             wanted = plans.plan(state)
@@ -170,17 +166,12 @@ class TrainingExplorer(LongRunningExplorer):
     def rows_on_page(self) -> tuple[str, pd.DataFrame]:
         """The steps with a validation loss: a few rows per run."""
         rows = self.tables[self.tables["val_loss"].notna()]
-        return f"The {len(rows)} steps with a validation loss; Save CSV has all {len(self.tables)}.", rows
+        return f"The {len(rows)} steps with a validation loss; Save numbers has all {len(self.tables)}.", rows
 
     # The page --------------------------------------------------------------------------------------------------
 
-    def beside(self, mine: dict[str, w.Button]) -> list[w.Widget]:
-        """The list of presets before the buttons."""
-        self.preset = self.controls["preset"]
-        return [self.preset, *super().beside(mine)]
-
-    def _preset_list(self) -> list[w.Widget]:
-        return []  # here the preset is a control beside Run, and part of the state
+    def _preset_list(self):
+        return {}  # here the preset is a control, and part of the state
 
     def _apply(self, state: dict[str, Any], check: bool = False) -> None:
         super()._apply({**self._preset(state.get("preset")), **state}, check)
@@ -188,10 +179,10 @@ class TrainingExplorer(LongRunningExplorer):
     def _preset(self, name: str | None) -> dict[str, Any]:
         return super()._preset(None if isinstance(name, str) and not name else name)
 
-    def _set_control(self, name: str, value: Any) -> None:
+    def _taken(self, name: str, value: Any) -> Any:
         if name == "corpus":
             locate(value)  # raises with the way to get a missing one
-        super()._set_control(name, value)
+        return super()._taken(name, value)
 
     def _moved(self, change) -> None:
         if self._quiet:

@@ -1,11 +1,13 @@
-// Sliders, segmented buttons, switches and the menu: plain elements, each with show(value).
+// Sliders, segmented buttons, switches, chips, text and the menu: plain elements, each with show(value).
 
-// A long slider over a list of values with the number beside it, which can be typed over.
-function sliderControl({ label, values, onChange }) {
+// A long slider over a list of values with the number beside it, which can be typed over; where the values have
+// captions, the caption stands there. A number between two values is shown, and the thumb is near it.
+function sliderControl({ label, values, captions = null, onChange }) {
   const most = values.length - 1
   const range = htmlNode("input", { type: "range", min: 0, max: most, step: 1, "aria-label": label })
   const limits = { min: values[0], max: values[most], step: "any" }
-  const number = htmlNode("input", { type: "number", ...limits, "aria-label": `${label}, as a number` })
+  const field = { type: "number", ...limits, "aria-label": `${label}, as a number` }
+  const number = captions ? htmlNode("output") : htmlNode("input", field)
   const name = htmlNode("span", { "aria-hidden": "true" }, label)
   range.addEventListener("input", () => onChange(values[range.value]))
   number.addEventListener("change", () => number.value !== "" && onChange(Number(number.value)))
@@ -20,19 +22,24 @@ function sliderControl({ label, values, onChange }) {
   return {
     element: htmlNode("div", { class: "lnk-slider" }, name, range, number),
     show(value) {
-      const text = String(value)
+      const place = nearest(values, value)
+      const text = captions ? captions[place] : String(value)
       if (range.getAttribute("aria-valuetext") === text) return
-      range.value = values.indexOf(value)
+      range.value = place
       range.setAttribute("aria-valuetext", text)
       number.value = text
     },
   }
 }
 
-let groups = 0
+function nearest(values, value) {
+  const away = values.map((one) => Math.abs(one - value))
+  return away.indexOf(Math.min(...away))
+}
+
 
 function segmentControl({ label, values, words, onChange }) {
-  const name = `lnp-group-${++groups}` // a name of its own: two playgrounds share a page
+  const name = `lnk-${Math.random().toString(36).slice(2)}` // its own: a page has many modules like this one
   const inputs = values.map((value) => htmlNode("input", { type: "radio", name, onchange: () => onChange(value) }))
   const labels = values.map((value, i) => {
     return htmlNode("label", {}, inputs[i], textNode(words(value)))
@@ -52,6 +59,53 @@ function switchControl({ label, onChange }) {
     element: htmlNode("label", { class: "lnk-switch" }, input, textNode(label)),
     show(value) {
       input.checked = value
+    },
+  }
+}
+
+function textControl({ label, onChange }) {
+  const input = htmlNode("input", { type: "text", autocomplete: "off", spellcheck: "false" })
+  input.addEventListener("input", () => onChange(input.value))
+  return {
+    element: htmlNode("label", { class: "lnk-text" }, htmlNode("span", {}, label), input),
+    show(value) {
+      if (input.value !== value) input.value = value
+    },
+  }
+}
+
+// Placements as chips in their colour and second cue: one click on or off; the rare ones behind "more".
+function chipsControl({ label, chips, several, onChange }) {
+  const element = htmlNode("div", { class: "lnk-chips", role: "group", "aria-label": label })
+  const more = htmlNode("button", { type: "button", class: "lnk-more", "aria-expanded": "false" }, "more")
+  let chosen = []
+  let open = false
+  const toggle = (key) => (chosen.includes(key) ? chosen.filter((one) => one !== key) : [...chosen, key])
+  const nodes = chips.map((chip) => {
+    const press = () => onChange(several ? toggle(chip.key) : [chip.key])
+    const about = { type: "button", class: "lnk-chip", title: chip.title, "data-key": chip.key, onclick: press }
+    return htmlNode("button", about, swatch(chip), chip.label)
+  })
+  const order = [...nodes.filter((_, i) => chips[i].usual), ...nodes.filter((_, i) => !chips[i].usual)]
+  element.append(...order, ...(chips.every((chip) => chip.usual) ? [] : [more]))
+  const look = (theme) =>
+    nodes.forEach((node, i) => {
+      const { key, color, usual } = chips[i]
+      const pressed = chosen.includes(key)
+      setAll(node, { "aria-pressed": String(pressed), hidden: !(open || pressed || usual) })
+      node.style.setProperty("--chip", legible(color, theme))
+    })
+  more.addEventListener("click", () => {
+    open = !open
+    more.setAttribute("aria-expanded", String(open))
+    more.textContent = open ? "fewer" : "more"
+    look(themeOf())
+  })
+  return {
+    element,
+    show(keys, theme) {
+      chosen = keys
+      look(theme)
     },
   }
 }

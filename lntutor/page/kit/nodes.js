@@ -55,6 +55,25 @@ function writeMaths(node, text) {
   node.replaceChildren(...parts.map((part, i) => (i % 2 ? letter(part) : part)))
 }
 
+// The page's theme: JupyterLab's, elsewhere the system's.
+function themeOf() {
+  const jupyter = document.body.dataset.jpThemeLight
+  const dark = jupyter ? jupyter === "false" : matchMedia("(prefers-color-scheme: dark)").matches
+  return dark ? "dark" : "light"
+}
+
+// Calls back whenever the theme changes; returns what ends that.
+function onTheme(callback) {
+  const system = matchMedia("(prefers-color-scheme: dark)")
+  const observer = new MutationObserver(callback)
+  observer.observe(document.body, { attributes: true, attributeFilter: ["data-jp-theme-light"] })
+  system.addEventListener("change", callback)
+  return () => {
+    observer.disconnect()
+    system.removeEventListener("change", callback)
+  }
+}
+
 // Colours --------------------------------------------------------------------------------------------------------
 
 const channels = (colour) => [1, 3, 5].map((i) => parseInt(colour.slice(i, i + 2), 16))
