@@ -41,9 +41,9 @@ class GradientExplorer(ModelExplorer):
     def display_controls(self):
         """Which view of which matrix, and whether theory is drawn."""
         return {
-            "view": c.dropdown("View", "by layer", VIEWS, "By layer, or the last layer's by depth or by width"),
-            "parameter": c.dropdown("Matrix", "W_2", PARAMETERS, "Whose gradient is shown"),
-            "theory": c.checkbox("Theory", True, "Draw the mean-field prediction over the measurement"),
+            "view": c.choice("View", "by layer", VIEWS, "By layer, or the last layer's by depth or by width"),
+            "parameter": c.choice("Matrix", "W_2", PARAMETERS, "Whose gradient is shown"),
+            "theory": c.switch("Theory", True, "Draw the mean-field prediction over the measurement"),
         }
 
     def calls(self, state, cfg, same, quick):
@@ -67,12 +67,11 @@ class GradientExplorer(ModelExplorer):
         """Where the config departs from the theorem's setting, if theory is drawn."""
         return assumptions_note(state, inputs, "The theory drawn is for this one.") if state["theory"] else ""
 
-    def draw(self, state, tables, pinned):
+    def draw(self, state, tables):
         kinds = {"by layer": figures.gradient_by_layer, "by depth": figures.gradient_by_depth}
         figure = kinds.get(state["view"], figures.gradient_by_width)
-        kept = self.pins_of_view(state, pinned)
         more = {"depth": state["depth"]} if state["view"] == "by depth" else {}
         return figure(
-            tables["measured"], tables["theory"], parameter=state["parameter"], pinned=kept, note=tables["note"],
+            tables["measured"], tables["theory"], parameter=state["parameter"], note=tables["note"],
             lecture=state["lecture"], **more,
         )  # fmt: skip

@@ -9,13 +9,34 @@ import pandas as pd
 
 from lntutor.explore import controls as c
 from lntutor.explore.base import Explorer
-from lntutor.model.config import Inputs, ModelConfig
-from lntutor.model.placements import PLACEMENTS
-from lntutor.model.state import model_config, model_inputs
+from lntutor.page.kit.panel import Control
+from lntutor.model.config import ATTENTION, INITS, NORMS, Inputs, ModelConfig
+from lntutor.model.placements import PLACEMENTS, STACKS
+from lntutor.model.state import DEFAULTS, model_config, model_inputs
 from lntutor.model.threads import one_thread
 from lntutor.theory.paper import THEOREM_1, broken_assumptions
 
 Calls = list[Callable[[], pd.DataFrame]]
+
+
+def model_controls() -> dict[str, Control]:
+    """The controls that make a ModelConfig and its Inputs (`lntutor.model.state`)."""
+    start, multiples = DEFAULTS, {n: f"{n} × width" for n in (1, 2, 4)}
+    return {
+        "depth": c.int_slider("Depth", start["depth"], 1, 48, "Layers of each side"),
+        "width": c.step_slider("Width", start["width"], c.WIDTHS, "Features of a token, d"),
+        "placements": c.placement_chips(tuple(start["placements"])),
+        "stack": c.choice("Stack", start["stack"], STACKS, "Encoder, decoder (causal), or both"),
+        "heads": c.choice("Heads", start["heads"], (1, 2, 4, 8), "Attention heads"),
+        "tokens": c.step_slider("Tokens", start["tokens"], (1, 2, 4, 8, 16, 32, 64), "Tokens of the sentence, n"),
+        "attention": c.choice("Attention", start["attention"], ATTENTION, "Uniform is the theorem's W_Q = W_K = 0"),
+        "init": c.choice("Init", start["init"], INITS,
+                         "Variance of the weights; torch packs Q, K, V; theory is 1/fan_in"),
+        "ffn": c.choice("FFN width", start["ffn"], multiples, "Hidden units of the FFN"),
+        "output_projection": c.switch("W_O after attention", start["output_projection"], "The theorem has none"),
+        "norm": c.choice("Norm", start["norm"], NORMS, "LayerNorm or RMSNorm"),
+        "seeds": c.seeds_slider(start["seeds"]),
+    }  # fmt: skip
 
 
 class ModelExplorer(Explorer):
@@ -35,14 +56,14 @@ class ModelExplorer(Explorer):
 
     def make_controls(self):
         """The controls in order: those above the fold, those of the display, the rest of the model."""
-        model = c.model_controls()
+        model = model_controls()
         first = {name: model.pop(name) for name in self.FIRST if name in model}
-        return {**first, **self.display_controls(), "lecture": c.lecture_checkbox(), **model}
+        return {**first, **self.display_controls(), "lecture": c.lecture_switch(), **model}
 
     def measure(self, state, quick):
         """{"measured": table, "theory": table or None, "note": text, "view": which}."""
         if not state["placements"]:
-            raise ValueError("Pick at least one LN position.")
+            raise ValueError("Choose at least one placement.")
         same = {"inputs": model_inputs(state), "seeds": c.seeds_of(state, quick)}
         measured, theory = [], []
         with one_thread():
@@ -57,10 +78,6 @@ class ModelExplorer(Explorer):
             "note": self.note(state, same["inputs"]),
             "view": state["view"],
         }
-
-    def pins_of_view(self, state: dict[str, Any], pinned: list[tuple[str, Any]]) -> list[tuple[str, pd.DataFrame]]:
-        """The pinned curves that belong to the view."""
-        return [(label, old["measured"]) for label, old in pinned if old["view"] == state["view"]]
 
     def table(self) -> pd.DataFrame:
         """Measured and predicted rows; the column `kind` tells which."""

@@ -27,9 +27,9 @@ class SignalExplorer(ModelExplorer):
     def display_controls(self):
         """Which view, and what is drawn over it."""
         return {
-            "view": c.dropdown("View", "signal", VIEWS, "What is shown"),
-            "theory": c.checkbox("Theory", True, "Draw the mean-field prediction over the measurement"),
-            "lemma2": c.checkbox("Lemma 2", True, "Shade the bounds of Lemma 2"),
+            "view": c.choice("View", "signal", VIEWS, "What is shown"),
+            "theory": c.switch("Theory", True, "Draw the mean-field prediction over the measurement"),
+            "lemma2": c.switch("Lemma 2", True, "Shade the bounds of Lemma 2"),
         }
 
     def calls(self, state, cfg, same, quick):
@@ -43,8 +43,8 @@ class SignalExplorer(ModelExplorer):
             return ""
         return assumptions_note(state, inputs, "Lemma 2 speaks of that setting, the thin lines of this one.")
 
-    def draw(self, state, tables, pinned):
-        same = {"pinned": self.pins_of_view(state, pinned), "lecture": state["lecture"], "note": tables["note"]}
+    def draw(self, state, tables):
+        same = {"lecture": state["lecture"], "note": tables["note"]}
         if state["view"] == "similarity":
             return figures.similarity_by_layer(tables["measured"], tables["theory"], **same)
         return figures.signal_by_layer(tables["measured"], tables["theory"], lemma2=state["lemma2"], **same)
