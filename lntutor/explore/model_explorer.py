@@ -9,11 +9,11 @@ import pandas as pd
 
 from lntutor.explore import controls as c
 from lntutor.explore.base import Explorer
-from lntutor.page.kit.panel import Control
 from lntutor.model.config import ATTENTION, INITS, NORMS, Inputs, ModelConfig
 from lntutor.model.placements import PLACEMENTS, STACKS
 from lntutor.model.state import DEFAULTS, model_config, model_inputs
 from lntutor.model.threads import one_thread
+from lntutor.page.kit.panel import Control
 from lntutor.theory.paper import THEOREM_1, broken_assumptions
 
 Calls = list[Callable[[], pd.DataFrame]]
