@@ -83,5 +83,4 @@ def no_pause(monkeypatch):
     from lntutor.explore import base
 
     monkeypatch.setattr(base, "PAUSE", 3600)
-    monkeypatch.setattr(base, "SOON", 3600)
     monkeypatch.setenv(base.STRICT, "1")

@@ -38,7 +38,7 @@ class Picture(NamedTuple):
 
 
 class CurvatureExplorer(LongRunningExplorer):
-    """How sharply does the loss bend at initialisation? The spectrum of its Hessian, one per LN position.
+    """How sharply does the loss bend at initialisation? The spectrum of its Hessian, one per placement.
 
     Run starts the Lanczos iterations that the controls ask for, More steps continues those on screen, Talk size shows
     spectra that come with the course. The bandwidth only redraws. In a cell: `run()`, `more()`, `wait()`, `stop()`,

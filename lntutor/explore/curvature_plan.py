@@ -106,9 +106,9 @@ class SpectrumJob:
 
 
 def plan(state: dict[str, Any]) -> list[SpectrumSetting]:
-    """The spectra that the controls ask for: one per LN position and seed."""
+    """The spectra that the controls ask for: one per placement and seed."""
     if not state["placements"]:
-        raise ValueError("Pick at least one LN position.")
+        raise ValueError("Choose at least one placement.")
     locate(state["corpus"])  # raises with the way to get a missing one
     settings = [
         SpectrumSetting(
@@ -119,7 +119,7 @@ def plan(state: dict[str, Any]) -> list[SpectrumSetting]:
         for seed in range(state["seeds"])
     ]  # fmt: skip
     if len(settings) > MOST_SPECTRA:
-        few = "pick fewer LN positions or seeds"
+        few = "choose fewer placements or seeds"
         raise ValueError(f"At most {MOST_SPECTRA} spectra at once, got {len(settings)}: {few}.")
     return settings
 
@@ -154,7 +154,7 @@ def setting_of(spectrum) -> SpectrumSetting:
 def of_state(found: list[MeasuredSpectrum], state: dict[str, Any]) -> list[MeasuredSpectrum]:
     """The stored spectra that the controls ask for."""
     if not state["placements"]:
-        raise ValueError("Pick at least one LN position.")
+        raise ValueError("Choose at least one placement.")
     kinds = list(dict.fromkeys(one.setting.kind for one in found))
     if state["kind"] not in kinds:
         there = ", ".join(KIND_NAMES.get(kind, kind) for kind in kinds)
@@ -163,7 +163,7 @@ def of_state(found: list[MeasuredSpectrum], state: dict[str, Any]) -> list[Measu
     chosen = [one for one in of_kind if one.setting.key in state["placements"]]
     if not chosen:
         there = ", ".join(dict.fromkeys(one.setting.phrases()["placement"] for one in of_kind))
-        raise ValueError(f"Of these LN positions nothing is stored; there are {there}.")
+        raise ValueError(f"Of these placements nothing is stored; there are {there}.")
     return chosen
 
 

@@ -28,7 +28,7 @@ COLUMNS = [
 
 
 class TrainingExplorer(LongRunningExplorer):
-    """Does it learn? LN position × warm-up × optimiser × learning rate × depth, several runs over one another.
+    """Does it learn? placement × warm-up × optimiser × learning rate × depth, several runs over one another.
 
     Controls describe the next Run; moving one starts nothing and loses nothing. In a cell: `run()`, `wait()`,
     `stop()`, `runs`.

@@ -84,7 +84,7 @@ def setting_of(run) -> RunSetting:
 
 
 def names(settings: Sequence[Any], seeds: bool = True, others: Sequence[Any] = ()) -> list[str]:
-    """A name per setting: its LN position and the parts in which they and `others` differ; equal names are numbered."""
+    """A name per setting: its placement and the parts in which they and `others` differ; equal names are numbered."""
     texts = [setting.phrases() for setting in [*settings, *(other for other in others if other not in settings)]]
     again = [texts[:i].count(own) for i, own in enumerate(texts)]
     differ = [part for part in texts[0] if len({own[part] for own in texts}) > 1] if texts else []
@@ -103,15 +103,15 @@ def in_common(settings: Sequence[Any], main: Sequence[str] = MAIN) -> str:
 
 
 def plan(state: dict[str, Any]) -> list[RunSetting]:
-    """The runs that the controls ask for, in order: those of the preset, or one per LN position, for every seed."""
+    """The runs that the controls ask for, in order: those of the preset, or one per placement, for every seed."""
     same = {"optimizer": state["optimizer"], "warmup": state["warmup"]}
     own = [{"placement": key, **same} for key in state["placements"]]
     rows = COMPARISONS[state["preset"]] if state["preset"] else own
     if not rows:
-        raise ValueError("Pick at least one LN position.")
+        raise ValueError("Choose at least one placement.")
     settings = [_setting(state, row, seed) for row in rows for seed in range(state["seeds"])]
     if len(settings) > MOST_RUNS:
-        raise ValueError(f"At most {MOST_RUNS} runs at once, got {len(settings)}: pick fewer LN positions or seeds.")
+        raise ValueError(f"At most {MOST_RUNS} runs at once, got {len(settings)}: choose fewer placements or seeds.")
     return settings
 
 

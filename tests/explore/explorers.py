@@ -8,17 +8,19 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import ipywidgets as w
 import pandas as pd
 
 import lntutor as ln
 from lntutor import explore
 from lntutor.curvature import spectrum as curvature
 from lntutor.explore.long_running import LongRunningExplorer
+from lntutor.page.kit.panel import Chips, Control, Slider, Switch, TextField
 from lntutor.text import corpus
 from lntutor.training import trainer
 
-NAMES = [name for name in explore.__all__ if name != "Playground"]  # which has no controls in Python, and no plot
+ON_PAGE = ("GradientExplorer", "Playground", "SignalExplorer")  # which the page computes: no controls in Python
+NAMES = [name for name in explore.__all__ if name not in ON_PAGE]
+WORKING = ("CurvatureExplorer", "TrainingExplorer")  # whose picture changes when Run is pressed
 EXPLORERS = [getattr(explore, name) for name in NAMES]
 SMALL = {"depth": 2, "width": 32, "tokens": 4, "seeds": 2}
 SENTENCES = ("one", "to be or not to be", "<b>bold</b> & <script>alert(1)</script>", "ümläut 漢字 🙂", "", "a " * 30)
@@ -29,29 +31,28 @@ def small(explorer: type, **state: Any):
     return explorer(**{name: value for name, value in SMALL.items() if name in explorer().controls} | state)
 
 
-def all_values(control: w.ValueWidget) -> list:
+def all_values(control: Control) -> list:
     """Every value of a control; a few of a text."""
-    if isinstance(control, w.Text):
+    if isinstance(control, TextField):
         return list(SENTENCES)
-    if hasattr(control, "options"):
-        return [option[1] if isinstance(option, tuple) else option for option in control.options]
-    if isinstance(control.value, bool):
+    if isinstance(control, Switch):
         return [False, True]
-    values = [control.min + i * control.step for i in range(round((control.max - control.min) / control.step) + 1)]
-    if isinstance(control, w.FloatLogSlider):
-        low, high = control.base**control.min, control.base**control.max
-        return [min(max(control.base**value, low), high) for value in values]
-    return values if isinstance(control, w.IntSlider) else [round(value, 6) for value in values]
+    return list(control.values if isinstance(control, Slider) else control.options)
 
 
-def some_values(control: w.ValueWidget) -> list:
+def some_values(control: Control) -> list:
     """Ends and middle of a slider, every option of a list, some sets of placements, some sentences."""
     values = all_values(control)
-    if isinstance(control, w.SelectMultiple):
+    if isinstance(control, Chips) and control.several:
         return [tuple(values[:1]), tuple(values), tuple(values[2:4])]
-    if isinstance(control, (w.IntSlider, w.FloatSlider, w.FloatLogSlider)):
+    if isinstance(control, Slider):
         return [values[0], values[len(values) // 2], values[-1]]
     return values
+
+
+def choose(explorer, item: str) -> None:
+    """Press an item of the menu of data."""
+    explorer.buttons["data"].actions[item]()
 
 
 def status_text(explorer) -> str:

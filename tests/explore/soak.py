@@ -30,6 +30,7 @@ from lntutor.explore import base
 from lntutor.explore import training as training_explorer
 from lntutor.explore.long_running import LongRunningExplorer
 from lntutor.model.weight_bank import BANK
+from lntutor.page.kit.panel import Chips, Control, Segments, Slider
 from tests.explore.explorers import all_values, without_clock
 
 SMALL = {"depth": 6, "width": 64, "tokens": 8, "seeds": 3}  # the largest that an ordinary move asks for,
@@ -42,17 +43,19 @@ TINY = {  # what is set before Run: a second of work
         "depth": 1, "width": 16, "pairs": 10, "products": 10, "probes": 1, "seeds": 1, "corpus": "captions",
     },
 }  # fmt: skip
-PRESSES = {  # button → how often, among the others
-    "pin": 4, "reset": 2, "copy": 2, "table": 3, "csv": 1, "png": 1, "html": 0.3, "stop": 4, "clear": 4, "other": 1,
+TABLE = "Show or hide the table"
+PRESSES = {  # button, or item of the menu → how often, among the others
+    "reset": 2, "stop": 4, "clear": 4, "other": 1, "Copy as Python": 2, TABLE: 3, "Save numbers (CSV)": 1,
+    "Save picture (PNG)": 1, "Save live picture (HTML)": 0.3,
 }  # fmt: skip
 
 
 class Step(NamedTuple):
     """One control set, one preset chosen, or one button pressed."""
 
-    kind: str  # "set", "preset" or "press"
+    kind: str  # "set", "preset", "press", or "hide" for the table where it is open
     name: str
-    value: Any = None  # of a button: the words that it must show to be pressed
+    value: Any = None  # of a control or a preset
 
 
 Move = tuple[Step, ...]  # made in quick succession
@@ -74,7 +77,7 @@ class Moves:
         ]
         if self.works:
             self.presets = []  # a control there
-        self.buttons = [name for name in PRESSES if name in explorer.buttons]
+        self.buttons = [name for name in PRESSES if name in {**explorer.buttons, **explorer.buttons["data"].actions}]
         self.most = SMALLER if brief else SMALL
         self.sized = [name for name in SMALL if name in self.controls and "width" in self.controls and not self.works]
         self.after: list[Step] = []  # what the next move begins with
@@ -98,7 +101,7 @@ class Moves:
         return [self.set(name) for name in names]
 
     def dragged(self) -> list[Step]:
-        sliders = [name for name, c in self.controls.items() if hasattr(c, "readout")]
+        sliders = [name for name, control in self.controls.items() if isinstance(control, Slider)]
         name = self.random.choice(sliders or list(self.controls))
         values = self.values(name)
         at = self.random.randrange(len(values))
@@ -131,7 +134,7 @@ class Moves:
     def anew(self) -> Move:
         """Back to how it was at the start, but for small sizes."""
         ended = [Step("press", "stop"), Step("press", "clear")] if self.works else []
-        return (*ended, Step("press", "table", "Hide table"), Step("press", "reset"), *self.calm())
+        return (*ended, Step("hide", TABLE), Step("press", "reset"), *self.calm())
 
     def calm(self) -> list[Step]:
         """Small sizes, and few LN positions."""
@@ -141,9 +144,9 @@ class Moves:
     def set(self, name: str) -> Step:
         """A control to a random value."""
         control = self.controls[name]
-        if isinstance(control, w.SelectMultiple):  # none at all is a mistake that must be said
-            options = [value for _, value in control.options]
-            return Step("set", name, tuple(self.random.sample(options, self.random.choice((0, 1, 1, 2, 2, 3)))))
+        if isinstance(control, Chips) and control.several:  # none at all is a mistake that must be said
+            chosen = self.random.sample(control.options, self.random.choice((0, 1, 1, 2, 2, 3)))
+            return Step("set", name, tuple(chosen))
         if name == "corpus" and self.random.random() < 0.8:  # the others may not be on this machine
             return Step("set", name, "captions")
         return Step("set", name, self.random.choice(self.values(name)))
@@ -163,7 +166,7 @@ class Driver:
     def __init__(self, name: str, seed: int = 0, brief: bool = False):
         self.explorer = getattr(explore, name)()
         self.moves = Moves(self.explorer, seed, brief)
-        self.good: tuple[dict, list] | None = None  # its state and its pins
+        self.good: dict[str, Any] | None = None  # its state
         self.mistakes = 0  # moves that ended in a mistake, said in words
 
     def make(self, move: Move) -> None:
@@ -218,11 +221,8 @@ class Driver:
         if self.explorer._dirty.is_set():
             self.good = None
         elif self.explorer.error is None:
-            self.good = self._snapshot()
+            self.good = self.explorer.state()
         lock.release()
-
-    def _snapshot(self) -> tuple[dict, list]:
-        return self.explorer.state(), list(self.explorer.pinned)
 
     def check(self) -> None:
         """The picture, the words and the table are those of a new explorer that was told the same."""
@@ -233,7 +233,7 @@ class Driver:
             one, other = (without_clock(each.status.value) for each in (explorer, twin))
             assert one == other
             if explorer.error is None:
-                self.good = self._snapshot()
+                self.good = self.explorer.state()
                 assert explorer.plot.picture == twin.plot.picture, explorer.state()
                 assert (
                     explorer.table_area.value == twin.table_area.value or explorer.table_area.layout.display == "none"
@@ -242,11 +242,10 @@ class Driver:
             assert isinstance(explorer.error, ValueError), repr(explorer.error)
             drawn = isinstance(explorer, LongRunningExplorer)  # results are drawn also where the next Run has no plan
             if self.good is not None and not drawn:  # the last good picture stays, with one seed or with all
-                state, twin.pinned = self.good
-                twin.set(**state)
+                twin.set(**self.good)
                 quick = twin.plot.picture
                 twin.settle()
-                assert explorer.plot.picture in (quick, twin.plot.picture), (state, explorer.state())
+                assert explorer.plot.picture in (quick, twin.plot.picture), (self.good, explorer.state())
         finally:
             rest(twin)
             twin.close()
@@ -258,9 +257,12 @@ def apply(explorer: base.Explorer, step: Step) -> None:
         explorer.controls[step.name].value = step.value
     elif step.kind == "preset":
         explorer.preset.value = step.value
+    elif step.name in explorer.buttons["data"].actions:
+        if step.kind == "press" or explorer.table_area.layout.display != "none":
+            explorer.buttons["data"].actions[step.name]()
     else:
         button = explorer.buttons[step.name]
-        if not button.disabled and button.layout.display != "none" and step.value in (None, button.description):
+        if not button.disabled and not button.hidden:
             button.click()
 
 
@@ -275,14 +277,13 @@ def rest(explorer: base.Explorer) -> None:
 
 
 def new_twin(explorer: base.Explorer) -> base.Explorer:
-    """A new explorer told the same: the state, what is pinned, what has been computed, whether the table is open."""
+    """A new explorer told the same: the state, what has been computed, whether the table is open."""
     twin = type(explorer)(**explorer.state())
-    twin.pinned = list(explorer.pinned)
     if isinstance(explorer, LongRunningExplorer):
         twin._done, twin._outcome, twin.failure = list(explorer._done), explorer._outcome, explorer.failure
     twin.settle()
     if twin.error is None and explorer.table_area.layout.display != "none":
-        twin.buttons["table"].click()
+        twin.buttons["data"].actions[TABLE]()
     return twin
 
 
@@ -290,15 +291,10 @@ def new_twin(explorer: base.Explorer) -> base.Explorer:
 
 
 def listen(explorer: base.Explorer) -> w.VBox:
-    """The explorer, every part with a class to find it by, and a hidden button to ask what it holds."""
+    """The explorer, with a class to find it by, and a hidden button to ask what it holds."""
     name, found = type(explorer).__name__, Faults().found
     training_explorer.PAIRS = 8
-    parts = {**explorer.controls, **{f"press-{key}": button for key, button in explorer.buttons.items()}}
-    parts |= {"preset": explorer.preset} if hasattr(explorer, "preset") else {}
-    for key, part in parts.items():
-        part.add_class(f"soak-{name}-{key}")
-    explorer.plot.add_class(f"soak-{name}-plot")
-    explorer.fold.layout.display = None  # "More" is open, so that keys reach what is in it
+    explorer.add_class(f"soak-{name}")
     hidden = w.Layout(display="none")
     ask, answer = w.Button(layout=hidden), w.Textarea(layout=hidden)
     ask.add_class(f"soak-{name}-ask")
@@ -308,7 +304,7 @@ def listen(explorer: base.Explorer) -> w.VBox:
         rest(explorer)
         if explorer.error is not None and not isinstance(explorer.error, ValueError):
             found.append(repr(explorer.error))
-        controls = {key: _on_screen(control) for key, control in explorer.controls.items()}
+        controls = {key: on_screen(control) for key, control in explorer.controls.items()}
         traces = [trace.to_plotly_json() for trace in explorer.figure.data]
         picture = [[trace.get("name"), *(_plain(trace.get(axis)) for axis in "xyz")] for trace in traces]
         asked = {"controls": controls, "alt": explorer.plot.alt, "picture": picture, "faults": list(found)}
@@ -328,19 +324,15 @@ def _plain(values: Any) -> Any:
     return values.item() if isinstance(values, np.generic) else values
 
 
-def _on_screen(control: w.ValueWidget) -> Any:
+def on_screen(control: Control) -> Any:
     """What the page shows of a control."""
-    if isinstance(control, w.SelectMultiple):
-        return list(control.label)
-    if isinstance(control, w.Dropdown):
-        return [control.label]
-    if isinstance(control, w.SelectionSlider):
-        return control.label
-    if isinstance(control, w.FloatLogSlider):
-        return format(control.value, "#.3g").rstrip(".")
-    if isinstance(control, w.FloatSlider):
-        return format(control.value, ".2f")
-    return str(control.value) if isinstance(control, w.IntSlider) else control.value
+    if isinstance(control, Slider):
+        return control.captions[control.values.index(control.value)] if control.captions else control.value
+    if isinstance(control, Chips):
+        return sorted(control.page_value())
+    if isinstance(control, Segments):
+        return control.captions[control.page_value()]
+    return control.value
 
 
 # A long run ----------------------------------------------------------------------------------------------------
@@ -415,12 +407,12 @@ def faults() -> Iterator[list[str]]:
 @contextmanager
 def hurried() -> Iterator[None]:
     """Short pauses, so that a few hundred are lived through; a training translates few sentences."""
-    kept = base.PAUSE, base.SOON, training_explorer.PAIRS
-    base.PAUSE, base.SOON, training_explorer.PAIRS = 0.04, 0.01, 8
+    kept = base.PAUSE, training_explorer.PAIRS
+    base.PAUSE, training_explorer.PAIRS = 0.04, 8
     try:
         yield
     finally:
-        base.PAUSE, base.SOON, training_explorer.PAIRS = kept
+        base.PAUSE, training_explorer.PAIRS = kept
 
 
 def parts(moves: Moves, count: int) -> list[list[Move]]:

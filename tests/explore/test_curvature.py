@@ -14,7 +14,7 @@ from lntutor.experiments import stored as results
 from lntutor.explore import CurvatureExplorer, curvature_plan
 from lntutor.explore.curvature_plan import MeasuredSpectrum, SpectrumSetting
 from lntutor.text import corpus
-from tests.explore.explorers import CURVATURE, finish, measured, same_spectrum, status_text, until
+from tests.explore.explorers import CURVATURE, choose, finish, measured, same_spectrum, status_text, until
 from tests.processes import run_python
 
 COMMAND = "python -m lntutor results hessian --corpus captions"
@@ -255,9 +255,9 @@ def test_stored_spectra_are_one_click_away_and_say_who_made_them(stored, product
     e.controls["kind"].value = "adam"
     assert "Of 'as Adam sees it' nothing is stored; there is Hessian, relative" in status_text(e)
     e.set(kind="hessian", placements=["peri"])
-    assert "Of these LN positions nothing is stored; there are Post-LN, Pre-LN. The last" in status_text(e)
+    assert "Of these placements nothing is stored; there are Post-LN, Pre-LN. The last" in status_text(e)
     e.set(placements=[])
-    assert "Pick at least one LN position." in status_text(e)
+    assert "Choose at least one placement." in status_text(e)
 
 
 def test_run_leaves_the_stored_spectra_which_come_back(stored):
@@ -310,9 +310,9 @@ def test_code_rebuilds_the_view_the_file_has_every_eigenvalue_and_closing_keeps_
     assert again.figure.to_json() == e.figure.to_json()
     sent = []
     monkeypatch.setattr(e.plot, "send", lambda content, buffers=None: sent.append(buffers))
-    e.buttons["table"].click()
+    choose(e, "Show or hide the table")
     assert e.table_area.value.count("<tr") == 1 + 10
-    e.buttons["csv"].click()
+    choose(e, "Save numbers (CSV)")
     back = ln.Spectrum.of_table(pd.read_csv(io.BytesIO(sent[0][0])))
     pd.testing.assert_frame_equal(back.table(), measured("pre").table(), check_exact=False)
     e.close()

@@ -6,10 +6,10 @@ import torch
 
 from lntutor import figures
 from lntutor.curvature import spectrum as curvature
-from lntutor.explore import SignalExplorer
+from lntutor.explore import BoundednessExplorer
 from lntutor.text import corpus
 from lntutor.training import trainer
-from tests.explore.explorers import CURVATURE, TRAINING, finish, status_text, until, wrap_work
+from tests.explore.explorers import CURVATURE, TRAINING, choose, finish, status_text, until, wrap_work
 
 ON_SCREEN = "All that Run would do is on screen; Clear removes it."
 
@@ -22,7 +22,7 @@ def test_run_makes_what_the_functions_make(work):
     assert status_text(e).startswith(f"2 {work.nouns} done in")
     assert ON_SCREEN in status_text(e)
     assert e.buttons["run"].disabled
-    assert e.bar.layout.visibility == "hidden"
+    assert e.bar.hidden
 
 
 def test_several_seeds_are_one_line_each_and_one_name_in_the_legend(work):
@@ -86,7 +86,7 @@ def test_the_picture_grows_while_the_page_stays_free(work, gate):
     assert status_text(e).endswith(" s left; 1 more to come.")
     assert e.bar.max == 2 * work.steps
     e.controls["depth"].value = 3
-    e.buttons["table"].click()
+    choose(e, "Show or hide the table")
     assert "<table" in e.table_area.value
     assert eval(e.code(), {work.explorer.__name__: work.explorer}).state() == e.state()
     assert e.buttons["run"].disabled
@@ -132,7 +132,7 @@ def test_a_second_explorer_waits_can_give_up_and_can_end_the_first(work, gate, s
     third.run()
     for waiting in (second, third):
         until(lambda waiting=waiting: status_text(waiting).startswith(f"Waiting for another {first.WORK}"))
-        until(lambda waiting=waiting: waiting.buttons["other"].layout.display is None)
+        until(lambda waiting=waiting: not waiting.buttons["other"].hidden)
         assert len(waiting.table()) == 0
     third.buttons["stop"].click()
     third.wait(60)
@@ -144,7 +144,7 @@ def test_a_second_explorer_waits_can_give_up_and_can_end_the_first(work, gate, s
     second.wait(60)
     assert len(first.table()) == 3
     work.same(work.made(second)["Pre-LN"], work.direct("pre"))
-    assert second.buttons["other"].layout.display == "none"
+    assert second.buttons["other"].hidden
 
 
 def test_both_kinds_of_work_take_turns(gate, start):
@@ -165,9 +165,9 @@ def test_other_explorers_answer_meanwhile_and_threads_are_left_as_they_were(work
     before = torch.get_num_threads()
     e = work.new()
     start(e, 1)
-    other = SignalExplorer(depth=2, width=16, seeds=1)
+    other = BoundednessExplorer(depth=2, width=16, seeds=1)
     other.controls["depth"].value = 3
-    assert set(other.tables["measured"].depth) == {3}
+    assert other.panel.drawn["depth"] == 3
     gate.release(1000)
     e.wait(60)
     assert torch.get_num_threads() == before
@@ -177,10 +177,10 @@ def test_mistakes_before_a_run_are_explained_and_run_is_disabled(work):
     """Oracle: the sentences."""
     e = work.new()
     e.controls["placements"].value = ()
-    assert "Pick at least one LN position. The last picture stays." in status_text(e)
+    assert "Choose at least one placement. The last picture stays." in status_text(e)
     assert e.buttons["run"].disabled
     e.set(placements=["post", "pre", "peri"], seeds=5)
-    assert f"At most 12 {work.nouns} at once, got 15: pick fewer LN positions or seeds." in status_text(e)
+    assert f"At most 12 {work.nouns} at once, got 15: choose fewer placements or seeds." in status_text(e)
     e.set(seeds=4)
     assert e.error is None
     assert not e.buttons["run"].disabled

@@ -42,7 +42,6 @@ def test_random_joint_moves_end_in_the_picture_of_the_controls_and_leave_nothing
                 assert (len(WIDGETS), observers(explorer)) == at_first
         driver.check_work()
         assert len(explorer._known) <= base.REMEMBERED
-        assert len(explorer.pinned) <= base.MOST_PINS
         assert not any(timer.is_alive() for timer in explorer._timers)
         explorer.close()
     assert not found

@@ -14,7 +14,7 @@ import lntutor as ln
 from lntutor.explore import TrainingExplorer, training_plan
 from lntutor.explore.training_plan import RunSetting, names, plan
 from lntutor.training import trainer as training
-from tests.explore.explorers import TRAINING, finish, same_run, status_text, trained
+from tests.explore.explorers import TRAINING, choose, finish, same_run, status_text, trained
 
 pytestmark = pytest.mark.usefixtures("quick_work")
 
@@ -102,7 +102,7 @@ def test_a_preset_runs_all_its_settings_and_a_move_of_what_it_decides_leaves_it(
     e.controls["warmup"].value = 10
     assert e.state()["preset"] == ""
     assert [setting.how.warmup for setting in plan(e.state())] == [10, 10]
-    e.preset.value = "figure 4"
+    e.controls["preset"].value = "figure 4"
     assert e.state() == TRAINING.new(lr=1e-2, preset="figure 4", warmup=10).state()
 
 
@@ -142,7 +142,7 @@ def test_the_table_shows_validations_and_the_file_has_every_step(monkeypatch):
     e = TRAINING.finished(placements=["pre"])
     sent = []
     monkeypatch.setattr(e.plot, "send", lambda content, buffers=None: sent.append(buffers))
-    e.buttons["table"].click()
+    choose(e, "Show or hide the table")
     assert e.table_area.value.count("<tr") == 1 + e.table()["val_loss"].notna().sum()
-    e.buttons["csv"].click()
+    choose(e, "Save numbers (CSV)")
     assert len(pd.read_csv(io.BytesIO(sent[0][0]))) == 20

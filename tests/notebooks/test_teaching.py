@@ -64,8 +64,7 @@ class Ran(NamedTuple):
 def guide():
     """All cells of the guide, run in order in one namespace, and that namespace."""
     with pytest.MonkeyPatch.context() as patch:
-        for name in ("PAUSE", "SOON"):
-            patch.setattr(base, name, 3600)
+        patch.setattr(base, "PAUSE", 3600)
         patch.setenv(base.STRICT, "1")
         space, ran = {}, {}
         for cell in CELL.finditer(GUIDE):

@@ -178,9 +178,6 @@ def test_a_placement_with_markup_in_its_words_is_shown_in_explorers(mine):
         assert_drawn(explorer.figure, MARKUP)
         assert not [tag for tag, _ in Elements(page).found if tag in ("img", "a")]
         assert "<script>window.hacked" not in page
-        if "pin" in explorer.buttons:
-            explorer.pin()
-            assert_drawn(explorer.figure, MARKUP)
 
 
 def test_names_of_runs_and_columns_are_shown_in_figures():
