@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -171,9 +172,22 @@ class Notebook:
         status.wait_for(state="attached", timeout=120 * SECONDS)
         return status.inner_text()
 
-    def slider(self, index: int = 0) -> Locator:
-        """The handle of a slider, which takes the keys."""
-        return self.page.locator(".noUi-handle").nth(index)
+    def slider(self, name: str) -> Locator:
+        """A slider of the explorer by its name, in view, with the keys."""
+        slider = self.page.locator(".lntutor-explorer").get_by_role("slider", name=name, exact=True)
+        slider.scroll_into_view_if_needed()
+        slider.focus()
+        return slider
+
+    def choose(self, item: str, index: int = 0) -> None:
+        """An item of the menu of data."""
+        menu = self.page.locator(".lntutor-explorer .lnk-menu").nth(index)
+        menu.locator("summary").click()
+        menu.get_by_role("button", name=item, exact=True).click()
+
+    def chip(self, label: str) -> Locator:
+        """A placement of the explorer."""
+        return self.page.locator(".lntutor-explorer .lnk-chip", has_text=re.compile(f"^{re.escape(label)}$")).first
 
     def screenshot(self, name: str) -> Path:
         """A picture of the page, for people to look at."""

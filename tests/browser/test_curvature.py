@@ -3,7 +3,6 @@
 import re
 
 from tests.browser.jupyter import Notebook
-from tests.browser.test_explore import focus
 from tests.browser.test_live import drag, plot_value, wait_for_plot
 
 IMPORT = "from lntutor.explore import CurvatureExplorer"
@@ -41,12 +40,6 @@ def products(notebook: Notebook) -> int:
     return int(plot_value(notebook, f"{NOTE}.match(/(\\d+) products/)[1]"))
 
 
-def choose_first(notebook: Notebook, index: int, key: str) -> None:
-    """A slider to one of its ends, by the keyboard."""
-    focus(notebook, index)
-    notebook.page.keyboard.press(key)
-
-
 def test_a_spectrum_grows_is_drawn_anew_stops_and_goes_on(in_lab):
     """Oracle: products and the highest density in the page, before and after; pictures are for people."""
     notebook = in_lab(IMPORT, 'CurvatureExplorer(depth=1, width=16, pairs=30, products=200, placements=["post"])')
@@ -60,7 +53,7 @@ def test_a_spectrum_grows_is_drawn_anew_stops_and_goes_on(in_lab):
     notebook.screenshot("curvature_grows")
 
     peak = plot_value(notebook, PEAK)
-    box = notebook.slider(2).bounding_box()  # bandwidth, after depth and pairs
+    box = notebook.slider("Bandwidth").bounding_box()
     start = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
     drag(notebook, start, (start[0] + 60, start[1]))  # while the measurement goes on
     wait_for_plot(notebook, f"{PEAK} < 0.8 * {peak}")
@@ -70,12 +63,12 @@ def test_a_spectrum_grows_is_drawn_anew_stops_and_goes_on(in_lab):
     assert 8 <= stopped < 200
     wait_for_products(notebook, stopped)  # words may be there before the last picture
     peak = plot_value(notebook, PEAK)
-    choose_first(notebook, 2, "Home")
+    notebook.slider("Bandwidth").press("Home")
     wait_for_plot(notebook, f"{PEAK} > 1.5 * {peak}")
     assert products(notebook) == stopped
 
-    notebook.page.locator(".lntutor-curvature").get_by_text("More", exact=True).click()
-    choose_first(notebook, 3, "Home")  # products: ten
+    notebook.page.get_by_text("More settings").click()
+    notebook.slider("Products").press("Home")  # ten
     notebook.wait_for_status("More steps: 10 more products for 1 spectrum on screen")
     notebook.button("More steps").click()
     notebook.wait_for_status("1 spectrum done in")

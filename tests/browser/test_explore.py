@@ -4,12 +4,12 @@ import json
 
 from plotly.offline import get_plotlyjs
 
-import lntutor as ln
-from lntutor.explore import BoundednessExplorer, PlacementExplorer, SignalExplorer, TheoremExplorer
+from lntutor.explore import BoundednessExplorer, PlacementExplorer, TheoremExplorer
 from tests.browser.jupyter import SECONDS, Notebook
-from tests.browser.test_live import drag, plot_value, wait_for_plot
+from tests.browser.test_live import drag, wait_for_plot
 
-EXPLORERS = ["GradientExplorer", "SignalExplorer", "AttentionExplorer", "LayerNormExplorer"]
+EXPLORERS = ["TheoremExplorer", "AttentionExplorer", "LayerNormExplorer", "PlacementExplorer"]
+STALE = "document.querySelector('.lntutor-view').dataset"
 
 
 def cells(code: str) -> tuple[str, str]:
@@ -17,89 +17,126 @@ def cells(code: str) -> tuple[str, str]:
     return f"from lntutor.explore import {', '.join(EXPLORERS)}", f"explorer = {code}\nexplorer"
 
 
-def expected(depth: int, width: int = 128, placement: str = "post", seeds: int = 3) -> list[float]:
-    """Mean gradient of W_2 in each decoder layer, measured here."""
-    cfg = ln.ModelConfig(placement, depth, width, 4, 4 * width)
-    rows = ln.gradient_norms(cfg, seeds=range(seeds)).query("side == 'decoder' and parameter == 'W_2'")
-    return rows.groupby("layer")["value"].mean().tolist()
-
-
-def wait_for_curve(notebook: Notebook, values: list[float], placement: str = "post", index: int = 0) -> None:
-    """Wait until the decoder's measured curve of a placement is this one, to a thousandth."""
+def wait_for_picture(notebook: Notebook, explorer, index: int = 0) -> None:
+    """Wait until a plot shows all curves that an explorer of this process draws, to a thousandth."""
+    explorer.settle()
+    curves = [[_numbers(trace.x), _numbers(trace.y)] for trace in explorer.figure.data]
     wait_for_plot(
         notebook,
         f"""(() => {{
-            const trace = gd._fullData.find(t => t.uid === 'measured_2f{placement}_2fdecoder_2fffn')
-            const wanted = {json.dumps(values)}
-            return trace && trace.x.length === wanted.length
-                && wanted.every((v, i) => Math.abs(trace.x[i] / v - 1) < 1e-3)
+            const wanted = {json.dumps(curves)}
+            const near = (a, b) => b === null || a && a.length === b.length
+                && b.every((v, i) => v === null || Math.abs(a[i] - v) <= 1e-3 * Math.abs(v))
+            return wanted.length === gd._fullData.length
+                && wanted.every(([x, y], i) => near(gd._fullData[i].x, x) && near(gd._fullData[i].y, y))
         }})()""",
         index,
     )
 
 
-def focus(notebook: Notebook, index: int) -> None:
-    """Give the keys to a slider."""
-    notebook.slider(index).scroll_into_view_if_needed()
-    notebook.slider(index).focus()
+def _numbers(values) -> list[float | None] | None:
+    """As JSON has them, None in the gaps."""
+    return None if values is None else [None if one is None or one != one else float(one) for one in values]
 
 
 def test_every_explorer_draws_fits_its_cell_and_says_what_it_shows(run_cells, request):
-    """Oracle: a picture as wide as its cell, a status line, no complaint; the screenshots are for people."""
+    """Oracle: a picture as wide as its place, a status line, no complaint; the screenshots are for people."""
     notebook = run_cells(f"from lntutor.explore import {', '.join(EXPLORERS)}", *(f"{name}()" for name in EXPLORERS))
     for index, name in enumerate(EXPLORERS):
         explorer = notebook.page.locator(".lntutor-explorer").nth(index)
         explorer.scroll_into_view_if_needed()
         plot = explorer.locator(".lntutor-live").first
         plot.locator(".main-svg").first.wait_for(timeout=60 * SECONDS)
-        explorer.locator(".lntutor-status", has_text=" ms").first.wait_for(timeout=30 * SECONDS)
+        explorer.locator(".lntutor-status", has_text="d =" if index < 2 else "").first.wait_for(timeout=30 * SECONDS)
         own, drawn = plot.evaluate(
             "el => [el.clientWidth, el.querySelector('.main-svg').getBoundingClientRect().width]"
         )
-        assert own == drawn > 600
+        assert own == drawn > 500
         assert plot.evaluate("el => el.querySelector('[role=img]').ariaLabel.length") > 60
         notebook.page.wait_for_timeout(600)
         notebook.screenshot(f"{name}_{request.node.callspec.id}")
 
 
-def test_keys_mouse_and_buttons_change_the_gradients(run_cells, request):
-    """Oracle: the same gradients measured in this process; traces, the line of code, the rows of the table; for a
-    mistake, a sentence, and the plot that stays.
+def test_keys_mouse_field_and_buttons_change_the_picture(run_cells, request):
+    """Oracle: the same measured in this process; the line of code, the rows of the table; for a mistake, a sentence,
+    and the plot that stays.
     """
-    notebook = run_cells(*cells("GradientExplorer(depth=4)"))
-    page = notebook.page
-    wait_for_curve(notebook, expected(4))
-    notebook.button("Pin").click()
-    focus(notebook, 0)
+    notebook = run_cells(*cells("TheoremExplorer(depth=4, width=32, seeds=2)"))
+    page, expected = notebook.page, TheoremExplorer(depth=4, width=32, seeds=2)
+    wait_for_picture(notebook, expected)
+    slider = notebook.slider("Depth L")
+    assert slider.bounding_box()["width"] >= 240
     page.keyboard.press("ArrowRight")
-    wait_for_curve(notebook, expected(5))
-    wait_for_curve(notebook, expected(5, placement="pre"), "pre")
-    assert plot_value(notebook, "gd._fullData.filter(t => t.uid.startsWith('pin0_2f')).length") > 0
-    notebook.button("Copy setting").click()
-    page.locator("input[type=text]").last.wait_for()
-    page.wait_for_function(
-        "() => [...document.querySelectorAll('input[type=text]')].some(i => i.value === 'GradientExplorer(depth=5)')"
-    )
-    notebook.button("Show table").click()
-    page.locator("table", has_text="below_floor").first.wait_for()
-    notebook.screenshot(f"gradient_pinned_{request.node.callspec.id}")
-    notebook.button("Reset").click()
-    wait_for_curve(notebook, expected(6))
-    assert plot_value(notebook, "gd._fullData.filter(t => t.uid.startsWith('pin')).length") == 0
+    expected.set(depth=5)
+    wait_for_picture(notebook, expected)
+    notebook.choose("Copy as Python")
+    copied = page.get_by_label("Copied text")
+    copied.wait_for()
+    assert copied.input_value() == "TheoremExplorer(depth=5, width=32, seeds=2)"
+    notebook.choose("Show or hide the table")
+    page.locator("table", has_text="placement").first.wait_for()
+    notebook.screenshot(f"theorem_table_{request.node.callspec.id}")
+    page.get_by_role("switch", name="Theorem 1's bound").check()
+    expected.set(bound=True)
+    wait_for_picture(notebook, expected)
+    assert not copied.is_visible()  # the line would not be true any more
 
-    notebook.slider(0).scroll_into_view_if_needed()
-    box = notebook.slider(0).bounding_box()
-    start = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+    page.get_by_label("Depth L, as a number").fill("9")
+    page.keyboard.press("Enter")
+    expected.set(depth=9)
+    wait_for_picture(notebook, expected)
+    page.get_by_label("Depth L, as a number").fill("90")
+    page.keyboard.press("Enter")
+    page.get_by_role("alert").filter(has_text="Depth L must be in 1..48, got 90").wait_for()
+    wait_for_picture(notebook, expected)
+
+    box = slider.bounding_box()
+    start = box["x"] + box["width"] * 8 / 47, box["y"] + box["height"] / 2
     drag(notebook, start, (start[0] + 30, start[1]))
-    page.wait_for_function("() => Number(document.querySelector('.widget-readout').textContent) > 8")
-    page.wait_for_timeout(1500)
-    depth = int(page.locator(".widget-readout").first.inner_text())
-    wait_for_curve(notebook, expected(depth))
-    notebook.screenshot(f"gradient_dragged_{request.node.callspec.id}")
+    page.wait_for_function("() => Number(document.querySelector('[aria-label=\"Depth L\"]').ariaValueText) > 11")
+    expected.set(depth=int(slider.get_attribute("aria-valuetext")))
+    wait_for_picture(notebook, expected)
+    notebook.screenshot(f"theorem_dragged_{request.node.callspec.id}")
+    notebook.button("Reset").click()
+    wait_for_picture(notebook, TheoremExplorer())
+    assert page.get_by_role("radio", name="depth, one token").is_checked()  # the preset in force
 
-    page.locator(".lntutor-placements select").first.select_option([])
-    page.locator("span.wrong", has_text="Pick at least one LN position. The last picture stays.").wait_for()
-    wait_for_curve(notebook, expected(depth))
+
+def test_an_old_picture_says_so_and_a_draft_too(in_lab, scratch_server):
+    """Oracle: the clock of the page: the mark stands within 100 ms of the move while the kernel sleeps, and goes when
+    the picture is there; a quick answer is never marked.
+    """
+    slow = """
+import time
+measure, explorer.wait = explorer.measure, 0.0
+def slowly(state, quick):
+    time.sleep(explorer.wait if quick else 3 * explorer.wait)
+    return measure(state, quick)
+explorer.measure = slowly"""
+    notebook = in_lab(*cells("TheoremExplorer(depth=2, width=16, seeds=2)"), slow)
+    page = notebook.page
+    wait_for_plot(notebook)
+    notebook.slider("Depth L")
+    page.evaluate(
+        """() => { window.marks = []
+            const view = document.querySelector('.lntutor-view')
+            new MutationObserver(() => marks.push([performance.now(), view.dataset.note ?? '']))
+                .observe(view, { attributes: true, attributeFilter: ['data-note'] })
+            addEventListener('keydown', () => { window.pressed = performance.now() }, true) }"""
+    )
+    page.keyboard.press("ArrowRight")
+    wait_for_picture(notebook, TheoremExplorer(depth=3, width=16, seeds=2))
+    assert "updating …" not in [words for _, words in page.evaluate("marks")]
+    page.evaluate("marks.length = 0")
+    scratch_server.ask("explorer.wait = 0.6")
+    notebook.slider("Depth L")
+    page.keyboard.press("ArrowRight")
+    page.wait_for_function("() => marks.some(([, words]) => words.startsWith('a draft: 1 of 2'))")
+    wait_for_picture(notebook, TheoremExplorer(depth=4, width=16, seeds=2))
+    page.wait_for_function(f"() => {STALE}.note === undefined")
+    marks = page.evaluate("marks.map(([time, words]) => [time - pressed, words])")
+    assert marks[0][1] == "updating …"
+    assert marks[0][0] < 100
 
 
 def test_the_explorers_of_placements_and_of_the_theorem_follow_their_controls(in_voila):
@@ -112,11 +149,10 @@ def test_the_explorers_of_placements_and_of_the_theorem_follow_their_controls(in
     moved = [PlacementExplorer(placement="pre"), TheoremExplorer(depth=25), BoundednessExplorer(epsilon=0.11)]
     for index in range(3):
         wait_for_plot(notebook, index=index)
-    notebook.page.locator(".widget-dropdown select").first.select_option("Pre-LN (pre)")
-    focus(notebook, 2)  # after the placement's layer and depth
-    notebook.page.keyboard.press("ArrowRight")
-    focus(notebook, notebook.page.locator(".noUi-handle").count() - 4)  # ε stands first of the last four
-    notebook.page.keyboard.press("ArrowRight")
+    notebook.chip("Pre-LN").click()
+    for name in ("Depth L", "ε"):
+        notebook.slider(name) if name == "ε" else notebook.page.get_by_role("slider", name=name).first.focus()
+        notebook.page.keyboard.press("ArrowRight")
     for index, explorer in enumerate(moved):
         explorer.settle()
         wanted = json.dumps(explorer.figure.layout.title.text)
@@ -128,38 +164,34 @@ def test_the_explorers_of_placements_and_of_the_theorem_follow_their_controls(in
 
 def test_forty_quick_moves_on_three_controls_end_in_the_right_picture(in_lab):
     """Oracle: the final values of the controls, measured in this process."""
-    notebook = in_lab(*cells("GradientExplorer(depth=4, width=32)"))
-    wait_for_curve(notebook, expected(4, 32))
-    picker = notebook.page.locator(".lntutor-placements select").first
+    notebook = in_lab(*cells("TheoremExplorer(depth=4, width=32, seeds=2)"))
+    expected = TheoremExplorer(depth=4, width=32, seeds=2)
+    wait_for_picture(notebook, expected)
+    bound = notebook.page.get_by_role("switch", name="Theorem 1's bound")
     for i in range(13):
-        focus(notebook, 0)
-        notebook.page.keyboard.press("ArrowRight" if i % 3 else "ArrowLeft")
-        focus(notebook, 1)
-        notebook.page.keyboard.press("ArrowRight" if i % 2 else "ArrowLeft")
-        picker.select_option(index=[i % 2])
-    picker.select_option(index=[0, 1])
-    depth = int(notebook.page.locator(".widget-readout").nth(0).inner_text())
-    width = int(notebook.page.locator(".widget-readout").nth(1).inner_text())
-    wait_for_curve(notebook, expected(depth, width))
-    wait_for_curve(notebook, expected(depth, width, "pre"), "pre")
+        notebook.slider("Depth L").press("ArrowRight" if i % 3 else "ArrowLeft")
+        notebook.slider("Width d").press("ArrowRight" if i % 2 else "ArrowLeft")
+        bound.click()
+    depth, width = (int(notebook.slider(name).get_attribute("aria-valuetext")) for name in ("Depth L", "Width d"))
+    expected.set(depth=depth, width=width, bound=True)
+    wait_for_picture(notebook, expected)
 
 
 def test_reloading_the_page_keeps_the_explorer(in_lab):
-    """Oracle: the same curve after a reload, and it still answers keys."""
-    notebook = in_lab(*cells("GradientExplorer(depth=3)"))
-    wait_for_curve(notebook, expected(3))
+    """Oracle: the same curves after a reload, and it still answers keys."""
+    notebook = in_lab(*cells("TheoremExplorer(depth=3)"))
+    wait_for_picture(notebook, TheoremExplorer(depth=3))
     notebook.save()
     notebook.page.reload()
     notebook.wait_for_idle()
-    wait_for_curve(notebook, expected(3))
-    focus(notebook, 0)
-    notebook.page.keyboard.press("ArrowRight")
-    wait_for_curve(notebook, expected(4))
+    wait_for_picture(notebook, TheoremExplorer(depth=3))
+    notebook.slider("Depth L").press("ArrowRight")
+    wait_for_picture(notebook, TheoremExplorer(depth=4))
 
 
 def test_a_page_without_a_kernel_shows_the_same_picture(browser, tmp_path):
     """Oracle: plotly.js from disk, no server; the marks of the explorer's figure, and words where plotly.js is not."""
-    explorer = SignalExplorer(depth=2, width=32)
+    explorer = TheoremExplorer(depth=2, width=32)
     twin = explorer._repr_mimebundle_()["text/html"]
     (tmp_path / "plotly.js").write_text(get_plotlyjs())
     for name, head in (("drawn", '<script src="plotly.js"></script>'), ("words", "")):
@@ -183,26 +215,25 @@ DRAWN = "() => [...document.querySelectorAll('.lntutor-live svg text')].map(text
 
 
 def test_markup_that_is_typed_is_shown_and_not_run(in_voila):
-    """Oracle: the browser: the letters as typed in plot, table and picker, no such element, nothing run."""
+    """Oracle: the browser: the letters as typed in plot, table and chip, no such element, nothing run."""
     placement = f"Placement({TYPED!r}, {TYPED!r}, PLACEMENTS['post'].layer, reference={TYPED!r})"
     notebook = in_voila(
         f"from lntutor import PLACEMENTS, Placement\nfrom lntutor.explore import *\nPLACEMENTS['mine'] = {placement}",
         "AttentionExplorer()",
         "PlacementExplorer(placement='mine')",
-        "GradientExplorer(placements=['mine'], depth=2, width=16, seeds=1)",
     )
     page = notebook.page
-    for index in range(3):
+    for index in range(2):
         wait_for_plot(notebook, index=index)
     page.get_by_label("Sentence").fill(f"{TYPED} {ONE_WORD}")
     wait_for_plot(notebook, "gd._fullLayout.xaxis.ticktext.length === 4")
-    page.get_by_role("button", name="Show table").first.click()
+    notebook.choose("Show or hide the table")
     page.locator("td", has_text=ONE_WORD).first.wait_for(timeout=30 * SECONDS)
     assert page.locator("td", has_text="onerror=window.hacked=1><script>window.hacked=1</script><b>x</b>").count()
     drawn = page.evaluate(DRAWN)
     assert "<img" in drawn  # a tick of the map, and the placement's label in the title of the others
     assert "onerror=window.hacked=1><script" in drawn.replace("\n", "")
-    assert TYPED in page.locator("select option", has_text="hacked").first.text_content().replace("\xa0", " ")
+    assert page.locator(".lnk-chip[data-key=mine]").inner_text() == TYPED
     page.locator(".lntutor-live .nsewdrag").first.hover()  # the label under the mouse is drawn from the words too
     page.wait_for_function("() => document.querySelector('.hoverlayer text')", timeout=30 * SECONDS)
     assert page.evaluate(RUN_BY_MARKUP) == [None, 0, 0]

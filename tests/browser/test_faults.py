@@ -5,9 +5,10 @@ from pathlib import Path
 
 import psutil
 
+from lntutor.explore import TheoremExplorer
 from lntutor.page.live import GONE
 from tests.browser.jupyter import SECONDS, Notebook, app_server, new_notebook
-from tests.browser.test_explore import cells, expected, focus, wait_for_curve
+from tests.browser.test_explore import cells, wait_for_picture
 from tests.browser.test_live import plot_value, wait_for_plot
 from tests.browser.test_training import SETUP
 
@@ -33,24 +34,22 @@ def over_the_plot(notebook: Notebook) -> str:
 
 def test_a_kernel_restarted_under_an_open_page(in_lab):
     """Oracle: the sentence over the old picture; once the cells have run again, gradients measured in this process."""
-    notebook = in_lab(*cells("GradientExplorer()"))
-    wait_for_curve(notebook, expected(6))
+    notebook = in_lab(*cells("TheoremExplorer()"))
+    wait_for_picture(notebook, TheoremExplorer(depth=24))
     assert GONE not in over_the_plot(notebook)
     notebook.menu("Kernel", "kernelmenu:restart")
     notebook.page.locator(".jp-Dialog .jp-mod-accept").click()
     notebook.page.locator(".jupyter-widgets-disconnected").first.wait_for(timeout=60 * SECONDS)
     notebook.wait_for_idle()
     assert GONE in over_the_plot(notebook)
-    focus(notebook, 0)
-    notebook.page.keyboard.press("ArrowRight")  # into the void
-    wait_for_curve(notebook, expected(6))
+    notebook.slider("Depth L").press("ArrowRight")  # into the void
+    wait_for_picture(notebook, TheoremExplorer(depth=24))
     notebook.screenshot("faults_restarted")
     notebook.run_all()
-    wait_for_curve(notebook, expected(6))
+    wait_for_picture(notebook, TheoremExplorer(depth=24))
     assert GONE not in over_the_plot(notebook)
-    focus(notebook, 0)
-    notebook.page.keyboard.press("ArrowRight")
-    wait_for_curve(notebook, expected(7))
+    notebook.slider("Depth L").press("ArrowRight")
+    wait_for_picture(notebook, TheoremExplorer(depth=25))
     assert not notebook.errors()
     notebook.screenshot("faults_run_again")
 
@@ -59,8 +58,8 @@ def test_a_page_of_the_app_loses_its_kernel_and_its_server(notebook, tmp_path):
     """Oracle: the sentence over the picture; a page loaded again answers; the sentence at the top of it."""
     page, lost = notebook.page, notebook.page.locator(".lntutor-lost")
     with app_server(tmp_path) as server:
-        page.goto(f"{server.url}voila/render/GradientExplorer.ipynb", timeout=120 * SECONDS)
-        wait_for_curve(notebook, expected(6))
+        page.goto(f"{server.url}voila/render/TheoremExplorer.ipynb", timeout=120 * SECONDS)
+        wait_for_picture(notebook, TheoremExplorer(depth=24))
         assert over_the_plot(notebook) == "none"
         kernel = page.evaluate("JSON.parse(document.querySelector('#jupyter-config-data').textContent).kernelId")
         for process in psutil.Process(server.pid).children(recursive=True):
@@ -69,11 +68,10 @@ def test_a_page_of_the_app_loses_its_kernel_and_its_server(notebook, tmp_path):
         page.locator(".jupyter-widgets-disconnected").first.wait_for(timeout=60 * SECONDS)
         assert GONE in over_the_plot(notebook)
         page.reload()
-        wait_for_curve(notebook, expected(6))
+        wait_for_picture(notebook, TheoremExplorer(depth=24))
         notebook.complaints.clear()  # of the lost connection, which is the fault
-        focus(notebook, 0)
-        page.keyboard.press("ArrowRight")
-        wait_for_curve(notebook, expected(7))
+        notebook.slider("Depth L").press("ArrowRight")
+        wait_for_picture(notebook, TheoremExplorer(depth=25))
         assert not lost.is_visible()
         assert not notebook.complaints
     lost.filter(has_text="does not answer").wait_for(timeout=60 * SECONDS)
@@ -103,7 +101,7 @@ def test_a_page_left_in_mid_run_and_a_second_browser(in_lab, browser, scratch, s
     """
     first = in_lab(
         SETUP,
-        "from lntutor.explore import GradientExplorer\n\nexplorer = GradientExplorer()\nexplorer",
+        "from lntutor.explore import TheoremExplorer\n\nexplorer = TheoremExplorer()\nexplorer",
         TELL,
         "TrainingExplorer(depth=2, width=64, steps=2000)",
     )
@@ -111,14 +109,13 @@ def test_a_page_left_in_mid_run_and_a_second_browser(in_lab, browser, scratch, s
     first.save()  # as JupyterLab does by itself every two minutes
     with new_notebook(browser) as second:
         second.open(scratch_server, request.node.originalname, folder="")
-        for one, other, depth in ((first, second, 7), (second, first, 8)):
-            focus(one, 0)
-            one.page.keyboard.press("ArrowRight")
-            wait_for_curve(other, expected(depth))
-            wait_for_curve(one, expected(depth))
+        for one, other, depth in ((first, second, 25), (second, first, 26)):
+            one.slider("Depth L").press("ArrowRight")
+            wait_for_picture(other, TheoremExplorer(depth=depth))
+            wait_for_picture(one, TheoremExplorer(depth=depth))
             wait_for_state(one, scratch / "state.json", depth)
             assert plot_value(one, CURVES) == plot_value(other, CURVES)
-            assert other.page.locator(".widget-readout").first.inner_text() == str(depth)
+            assert other.slider("Depth L").get_attribute("aria-valuetext") == str(depth)
         second.screenshot("faults_second_browser")
 
         first.button("Run").click()
@@ -130,7 +127,7 @@ def test_a_page_left_in_mid_run_and_a_second_browser(in_lab, browser, scratch, s
             drawn = wait_for_step(third, drawn)
             drawn = wait_for_step(third, drawn + 5)
             third.wait_for_status(" of 2000, ")
-            wait_for_curve(third, expected(8))
+            wait_for_picture(third, TheoremExplorer(depth=26))
             assert third.button("Run").is_disabled()
             third.page.locator(".lntutor-training").scroll_into_view_if_needed()
             third.screenshot("faults_opened_again")

@@ -1,7 +1,6 @@
 """The training explorer in a page: curves grow, Stop stops, a preset is a queue, and the page stays free meanwhile."""
 
 from tests.browser.jupyter import Notebook
-from tests.browser.test_explore import focus
 from tests.browser.test_live import plot_value, wait_for_plot
 
 SETUP = "from lntutor.explore import TrainingExplorer, training\n\ntraining.PAIRS = 8"
@@ -21,9 +20,7 @@ def test_a_training_grows_is_stopped_and_the_runs_of_a_figure_follow(in_lab):
     notebook.button("Run").click()
     wait_for_points(notebook, "Post-LN", 5)
     drawn = plot_value(notebook, "gd._fullData[0].x.length")
-    focus(notebook, 0)
-    notebook.page.keyboard.press("ArrowRight")  # warm-up 1, while the training goes on
-    notebook.page.wait_for_function("() => document.querySelector('.widget-readout').textContent === '1'")
+    notebook.slider("Warm-up").press("ArrowRight")  # to 1, while the training goes on
     wait_for_points(notebook, "Post-LN", drawn + 5)
     assert notebook.button("Run").is_disabled()
     notebook.screenshot("training_grows")
@@ -33,10 +30,9 @@ def test_a_training_grows_is_stopped_and_the_runs_of_a_figure_follow(in_lab):
     notebook.button("Clear").click()
     notebook.wait_for_status("Run: 2 runs of 2000 steps: Post-LN; Pre-LN.")
 
-    notebook.page.locator(".lntutor-training").get_by_text("More", exact=True).click()
-    focus(notebook, 3)  # steps, after warm-up, rate and depth
-    notebook.page.keyboard.press("Home")
-    notebook.page.get_by_label("Runs", exact=True).select_option("figure 5: masked words")
+    notebook.page.get_by_text("More settings").click()
+    notebook.slider("Steps").press("Home")
+    notebook.page.get_by_role("radio", name="figure 5").check()
     notebook.wait_for_status("Run: 2 runs of 20 steps: Post-LN, warm-up 200; Pre-LN, no warm-up.")
     notebook.button("Run").click()
     notebook.wait_for_status("2 runs done in")
