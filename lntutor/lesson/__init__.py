@@ -12,6 +12,7 @@ _HOMES = {
     "Predict": "lesson.predict",
     "Quiz": "lesson.quiz",
     "check": "lesson.exercises",
+    "class_votes": "lesson.question",
     "forget": "lesson.question",
     "guess_of": "lesson.notes",
     "how_far": "lesson.exercises.gradients",

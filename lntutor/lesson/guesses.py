@@ -1,10 +1,10 @@
-"""Kinds of guess: one of several sentences, a show of hands, a number, a curve."""
+"""Kinds of guess: one of several sentences, a show of hands, a number, a curve. Each starts empty."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from html import escape
-from math import ceil, log10
+from math import log10
 from typing import Any
 
 import ipywidgets as w
@@ -13,10 +13,14 @@ import plotly.graph_objects as go
 from lntutor.figures import guess_on_curve, guess_on_line, votes
 from lntutor.figures.style import number
 from lntutor.lesson.claims import is_number
-from lntutor.lesson.question import prose, radio
 from lntutor.model.checks import as_tuple, check_flag, check_type, short_repr
+from lntutor.page.kit import answers
+from lntutor.page.kit.panel import decimals
 
-MOST_PLACES = 16  # of a curve, each a slider
+MOST_PLACES = 16  # of a curve
+STOPS, MOST_STOPS = 100, 1000  # of a slider; between them any number can be typed
+RANGES = 4  # among which a class votes where a number is asked for
+YOURS = "Your guess"
 
 
 class Choices:
@@ -26,7 +30,7 @@ class Choices:
         self.choices = [str(choice) for choice in as_tuple("choices", choices, "['rises', 'falls']")]
         if len(self.choices) < 2 or len(set(self.choices)) < len(self.choices):
             raise ValueError(f"choices must be two or more different sentences, got {short_repr(choices)}")
-        self.control: Any = radio(self.choices, "Your guess")
+        self.control: Any = answers.Options(self.choices, description=YOURS)
 
     def read(self, before: Any) -> Any:
         """The guess on the page, to be stored."""
@@ -56,7 +60,7 @@ class Choices:
 
     def reset(self) -> None:
         """Set the control back to its start."""
-        self.control.index = None
+        self.control.value = None
 
     def measured(self, result: Any) -> Any:
         """The measurement in the form of a guess; None if the result is something else."""
@@ -68,13 +72,13 @@ class Choices:
 
     def static(self) -> str:
         """The choices in HTML, for a page without a kernel."""
-        return "<ul>" + "".join(f"<li>{escape(choice)}</li>" for choice in self.choices) + "</ul>"
+        return "<ol>" + "".join(f"<li>{escape(choice)}</li>" for choice in self.choices) + "</ol>"
 
     def together(self, guess: Any, measured: Any) -> Iterator[Any]:
         """Guess and measurement side by side: HTML and figures."""
         yield _sentence(guess, measured)
         if measured is not None:
-            yield "<ul>" + "".join(self._line(choice, guess, measured) for choice in self.choices) + "</ul>"
+            yield "<ol>" + "".join(self._line(choice, guess, measured) for choice in self.choices) + "</ol>"
 
     def _line(self, choice: str, guess: Any, measured: Any) -> str:
         tags = ["◇ your guess"] * (choice == guess) + ["● measured"] * (choice == measured)
@@ -87,15 +91,10 @@ class Votes(Choices):
 
     def __init__(self, choices: Sequence[str]):
         super().__init__(choices)
-        self.counts = [
-            w.BoundedIntText(0, 0, 9999, layout=w.Layout(width="80px"), tooltip=f"Hands for: {choice}")
-            for choice in self.choices
-        ]
-        rows = [w.HBox([count, prose(escape(c))]) for count, c in zip(self.counts, self.choices, strict=True)]
-        self.control = w.VBox(rows)
+        self.control = answers.Hands(self.choices, description="Hands")
 
     def read(self, before: Any) -> list[list[int]]:
-        hands = [count.value for count in self.counts]
+        hands = list(self.control.value)
         if not any(hands):
             raise ValueError("Enter how many hands each choice got.")
         self.reset()
@@ -120,13 +119,36 @@ class Votes(Choices):
         return ", then ".join(" : ".join(map(str, hands)) for hands in guess) + " hands"
 
     def reset(self) -> None:
-        for count in self.counts:
-            count.value = 0
+        self.control.value = (0,) * len(self.choices)
 
     def together(self, guess: Any, measured: Any) -> Iterator[Any]:
         yield _sentence(None, measured)
         if guess:
             yield votes(self.choices, guess, measured)
+
+
+class RangeVotes(Votes):
+    """A show of hands for each of several ranges in which a number may lie."""
+
+    def __init__(self, asked: Value):
+        a, b = (log10(asked.low), log10(asked.high)) if asked.log else (asked.low, asked.high)
+        places = [a + (b - a) * i / RANGES for i in range(1, RANGES)]
+        self.asked, self.edges = asked, [float(f"{10**place if asked.log else place:.2g}") for place in places]
+        names = [f"{edge:,g} {asked.unit}".strip() for edge in self.edges]
+        between = [f"{low:,g} to {high}" for low, high in zip(self.edges, names[1:], strict=False)]
+        super().__init__([f"up to {names[0]}", *between, f"more than {names[-1]}"])
+
+    def measured(self, result: Any) -> Any:
+        return self.asked.measured(result)
+
+    def allowed(self) -> str:
+        return self.asked.allowed()
+
+    def together(self, guess: Any, measured: Any) -> Iterator[Any]:
+        yield _sentence(None, None if measured is None else self.asked.describe(measured))
+        if guess:
+            place = None if measured is None else self.choices[sum(measured > edge for edge in self.edges)]
+            yield votes(self.choices, guess, place)
 
 
 class Value(Choices):
@@ -140,13 +162,12 @@ class Value(Choices):
         step = bounds[2] if len(bounds) == 3 else None
         if step is not None and not (is_number(step) and step > 0):
             raise ValueError(f"the step of value must be a number above 0, got {short_repr(step)}")
-        self.control = w.HBox([slider := _slider(self.low, self.high, step, log), prose(escape(unit))])
-        slider.description, slider.layout.width = "Your guess", "min(420px, 98%)"
-        self.sliders = [slider]
-        self.start = slider.value
+        self.control = answers.Guess(_stops(self.low, self.high, step, log), unit, description=YOURS)
 
     def read(self, before: Any) -> Any:
-        return float(self.sliders[0].value)
+        if self.control.value is None:
+            raise ValueError("Set the slider first, or press Skip.")
+        return float(self.control.value)
 
     def takes(self, guess: Any) -> bool:
         return is_number(guess)
@@ -159,9 +180,6 @@ class Value(Choices):
 
     def describe(self, guess: Any) -> str:
         return f"{number(guess)} {self.unit}".strip()
-
-    def reset(self) -> None:
-        self.sliders[0].value = self.start
 
     def measured(self, result: Any) -> Any:
         result = result.item() if getattr(result, "shape", None) == () else result
@@ -177,7 +195,7 @@ class Value(Choices):
 
 
 class Curve(Value):
-    """A number at each of several places, as a row of vertical sliders."""
+    """A number at each of several places, drawn on a plot."""
 
     def __init__(self, curve: Sequence[Any], log: bool, unit: str):
         try:
@@ -188,15 +206,12 @@ class Curve(Value):
         if not 2 <= len(self.places) <= MOST_PLACES:
             raise ValueError(f"curve must have 2 to {MOST_PLACES} x values, got {len(self.places)}")
         self.low, self.high, self.log, self.unit = *_ends("curve", (low, high), log), log, unit
-        self.sliders = [_slider(self.low, self.high, None, log) for _ in self.places]
-        for slider, place in zip(self.sliders, self.places, strict=True):
-            slider.orientation, slider.description, slider.tooltip = "vertical", str(place), f"Your guess at {place}"
-            slider.layout = w.Layout(width="64px", height="220px")
-        self.start = self.sliders[0].value
-        self.control = w.HBox(self.sliders, layout=w.Layout(flex_flow="row wrap"))
+        self.control = answers.Curve(self.places, self.low, self.high, log, unit, description=YOURS)
 
     def read(self, before: Any) -> Any:
-        return [float(slider.value) for slider in self.sliders]
+        if None in self.control.value:
+            raise ValueError("Draw the whole curve first, or press Skip.")
+        return list(self.control.value)
 
     def takes(self, guess: Any) -> bool:
         return isinstance(guess, list) and len(guess) == len(self.places) and all(map(is_number, guess))
@@ -208,8 +223,7 @@ class Curve(Value):
         return f"{', '.join(map(number, guess))} {self.unit}".strip()
 
     def reset(self) -> None:
-        for slider in self.sliders:
-            slider.value = self.start
+        self.control.value = (None,) * len(self.places)
 
     def measured(self, result: Any) -> Any:
         if isinstance(result, (str, bytes, go.Figure, w.Widget)) or not hasattr(result, "__len__"):
@@ -237,14 +251,14 @@ def _ends(name: str, bounds: Sequence[float], log: bool) -> tuple[float, float]:
     return float(bounds[0]), float(bounds[1])
 
 
-def _slider(low: float, high: float, step: float | None, log: bool) -> w.FloatSlider | w.FloatLogSlider:
-    """A slider that starts in the middle."""
-    if log:
-        a, b = log10(low), log10(high)
-        return w.FloatLogSlider(10 ** ((a + b) / 2), min=a, max=b, step=step or (b - a) / 100, readout_format=".3g")
-    step = step or (high - low) / 100
-    decimals = max(0, ceil(-log10(step)))
-    return w.FloatSlider((low + high) / 2, min=low, max=high, step=step, readout_format=f".{decimals}f")
+def _stops(low: float, high: float, step: float | None, log: bool) -> list[float]:
+    """Where a slider can stand, from one end to the other."""
+    if not log:
+        step = max(step or (high - low) / STOPS, (high - low) / MOST_STOPS)
+        return sorted({v for v in decimals(low, high, step) if v < high} | {high})
+    raw = [low * (high / low) ** (i / STOPS) for i in range(1, STOPS)]
+    rounded = [step * round(v / step) if step else float(f"{v:.3g}") for v in raw]
+    return sorted({low, high, *(v for v in rounded if low < v < high)})
 
 
 def _sentence(guess: str | None, measured: str | None) -> str:
@@ -263,8 +277,8 @@ def kind_of(choices, value, curve, log: bool, unit: str, class_mode: bool) -> Ch
     given = [name for name, part in {"choices": choices, "value": value, "curve": curve}.items() if part is not None]
     if len(given) != 1:
         raise ValueError(f"give one of choices, value and curve; got {' and '.join(given) or 'none'}")
-    if class_mode and choices is None:
-        raise ValueError("class_mode counts hands, so it needs choices")
     if choices is not None:
         return (Votes if class_mode else Choices)(choices)
-    return Value(value, log, unit) if value is not None else Curve(curve, log, unit)
+    if value is not None:
+        return RangeVotes(Value(value, log, unit)) if class_mode else Value(value, log, unit)
+    return Curve(curve, log, unit)  # which a class draws together

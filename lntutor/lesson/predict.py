@@ -11,9 +11,11 @@ import ipywidgets as w
 
 from lntutor.lesson.guesses import kind_of
 from lntutor.lesson.notes import NOTES
-from lntutor.lesson.question import CSS, Question, as_html, as_widget, button, prose, revealing, show
+from lntutor.lesson.question import CSS, Question, as_html, as_widget, prose, revealing, voting
 from lntutor.model.checks import check_type, short_repr
 from lntutor.page.accessibility import Accessibility
+from lntutor.page.kit.answers import Submit
+from lntutor.page.kit.panel import Button, Panel
 
 FOLD = "Guess first, then open this"
 STRICT = "LNTUTOR_STRICT"  # set in tests: an error in a measurement is raised again
@@ -25,7 +27,8 @@ class Predict(Question):
     The guess is one of `choices`, a `value` in (low, high[, step]) or a `curve` over (x_values, low, high). `reveal`
     is called without arguments, and not before the guess: it returns what was covered (a figure, a number, a list of
     numbers, HTML, a widget), or a pair of that and the measured choice, value or list. `because` is a folded
-    explanation. With `class_mode` a lecturer enters two shows of hands for each choice.
+    explanation. With `class_mode`, or after `class_votes()`, a lecturer enters two shows of hands for each choice, or
+    for ranges of a value.
     """
 
     def __init__(
@@ -49,23 +52,39 @@ class Predict(Question):
             )
         check_type("question", question, str)
         check_type("because", because, str)
-        self._kind = kind_of(choices, value, curve, log, unit, class_mode)
+        self._asked = {"choices": choices, "value": value, "curve": curve, "log": log, "unit": unit}
+        self._class_mode = class_mode
+        self._kind = kind_of(**self._asked, class_mode=class_mode)
         super().__init__(name)
         self.question, self.because, self._reveal = question, because, reveal
         self.error: Exception | None = None
         self._result: tuple[Any, Any] | None = None  # what to show, and what was measured
-        self.control = self._kind.control
-        self.buttons = {
-            "store": button("Store my guess", "Keep the guess and show the measurement", self.store),
-            "skip": button("Skip", "Show the measurement without a guess", self.skip),
-            "again": button("Guess again", "Cover the measurement and guess once more", self.again),
-        }
-        self._asked = w.VBox([self.control])
         self._revealed_area = w.VBox()
-        row = w.HBox(list(self.buttons.values()), layout=w.Layout(flex_flow="row wrap"))
-        asked = prose(f"{CSS}<p><b>Predict.</b> {question}</p>")
-        self.children = [asked, self._asked, row, self.status, self._revealed_area, Accessibility()]
+        self._revealed_area.add_class("lntutor-answer")
+        self._build()
         self.refresh()
+
+    def _build(self) -> None:
+        """The question, with controls for its kind of guess."""
+        self._kind = kind_of(**self._asked, class_mode=self._class_mode or voting())
+        self.control = self._kind.control
+        again = "Cover the measurement and guess once more"
+        self.buttons = {
+            "store": Submit("", self.store, "guess", primary=True, tooltip="Keep the guess and show the measurement"),
+            "skip": Button("Skip", self.skip, tooltip="Show the measurement without a guess"),
+            "again": Button("Guess again", self.again, tooltip=again),
+        }
+        self.panel = Panel({"guess": self.control, **self.buttons})
+        asked = prose(f"{CSS}<p><b>Predict.</b> {self.question}</p>")
+        self.children = [asked, self.panel, self.status, self._revealed_area, Accessibility()]
+
+    def voting_changed(self) -> None:
+        """Ask in the other way from now on."""
+        with self._lock:
+            for part in (self.panel, self.children[0], self.children[-1]):
+                part.close()
+            self._build()
+            self.refresh()
 
     @property
     def guess(self) -> Any:
@@ -110,9 +129,9 @@ class Predict(Question):
         """Cover or show the measurement, as the notes and the switch ask for."""
         with self._lock:
             revealed = self.revealed
-            show(self._asked, not revealed)
+            self.control.hidden = revealed  # first, so that the page knows where the focus may go
             for name, each in self.buttons.items():
-                show(each, not revealing() and (name == "again") == revealed)
+                each.hidden = revealing() or (name == "again") != revealed
             self.buttons["store"].description = self._kind.button(self.guess)
             if not revealed:
                 self._revealed_area.children = ()

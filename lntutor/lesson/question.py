@@ -1,10 +1,9 @@
-"""What the questions of a lesson share: a widget with a twin in HTML, and the switch that uncovers all answers."""
+"""What the questions of a lesson share: a widget with a twin in HTML, and the switches for all of them."""
 
 from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Callable, Sequence
 from html import escape
 from typing import Any
 
@@ -19,26 +18,21 @@ from lntutor.page.lecture_mode import CSS as LECTURE_CSS
 from lntutor.page.lecture_mode import follow, mark
 
 REVEAL = "LNTUTOR_REVEAL"  # set to 1 for lectures, static pages and tests: nothing is covered
+VOTES = "LNTUTOR_VOTES"  # set to 1 for a class: every question counts hands
 STYLE = """
-.lntutor-ask { border-left: 4px solid #767676; padding: 2px 0 2px 14px; margin: 6px 0; }
+.lntutor-ask { border-left: 4px solid var(--edge); padding: 2px 0 2px 14px; margin: 6px 0; }
 .lntutor-ask .lntutor-prose { height: auto; max-width: 54em; }
-.lntutor-ask .lntutor-prose .widget-html-content { height: auto; line-height: 1.45; white-space: normal; }
+.lntutor-ask .lntutor-prose .widget-html-content {
+  height: auto; line-height: 1.45; white-space: normal; color: var(--ink); font-size: var(--question); }
 .lntutor-ask .lntutor-prose p { margin: 4px 0; }
 .lntutor-ask .lntutor-prose table { border-collapse: collapse; border: none; }
 .lntutor-ask .lntutor-prose :is(th, td) { border: none; padding: 2px 14px 2px 0; text-align: left; }
-.lntutor-ask .lntutor-prose ul { margin: 4px 0; padding-left: 1.6em; }
-.lntutor-ask .lntutor-choices { width: auto; max-width: 54em; }
-.lntutor-ask .lntutor-choices .widget-radio-box { width: auto; max-width: none; flex: 1 1 auto; margin-bottom: 2px; }
-.lntutor-ask .lntutor-choices .widget-radio-box label {
-  display: block; position: relative; height: auto; line-height: 1.45; white-space: normal;
-  padding: 2px 0 2px 26px; margin: 0; }
-.lntutor-ask .lntutor-choices .widget-radio-box label input {
-  position: absolute; left: 4px; top: 5px; width: 13px; height: 13px; margin: 0; float: none; }
-.lntutor-ask .trouble { color: #a30000; }
+.lntutor-ask .lntutor-prose :is(ul, ol) { margin: 4px 0; padding-left: 1.6em; }
+.lntutor-ask .trouble { color: var(--warn); }
 """
 CSS = f"<style>{STYLE}{LECTURE_CSS}</style>"
 
-_switch = threading.Event()
+_switch, _votes = threading.Event(), threading.Event()
 _ON_PAGE: dict[str, weakref.ref[Question]] = {}  # name → its latest widget
 
 
@@ -53,16 +47,31 @@ def reveal_all(on: bool = True) -> None:
     _refresh_all()
 
 
+def voting() -> bool:
+    """Whether every question is a class vote, by the switch or by the environment."""
+    return _votes.is_set() or switched_on(VOTES)
+
+
+def class_votes(on: bool = True) -> None:
+    """Make every question a class vote, now and from now on: two shows of hands per choice; `False` ends that."""
+    (_votes.set if check_flag("on", on) else _votes.clear)()
+    for question in _on_page():
+        question.voting_changed()
+
+
 def forget() -> None:
     """Delete all guesses, votes, answers and measurements, of this and of earlier sessions."""
     NOTES.forget()
     _refresh_all()
 
 
+def _on_page() -> list[Question]:
+    return [question for reference in list(_ON_PAGE.values()) if (question := reference()) is not None]
+
+
 def _refresh_all() -> None:
-    for question in [reference() for reference in _ON_PAGE.values()]:
-        if question is not None:
-            question.refresh()
+    for question in _on_page():
+        question.refresh()
 
 
 # What is on the page -------------------------------------------------------------------------------------------
@@ -78,7 +87,8 @@ class Question(w.VBox):
             raise ValueError(f"name must be a word under which the answer is kept, got {short_repr(name)}")
         super().__init__()
         self.name = name
-        self.add_class("lntutor-ask")
+        for name_of_style in ("lntutor-ask", "lnk"):
+            self.add_class(name_of_style)
         self.status, self._trouble = prose(), ""
         self._lock = threading.RLock()  # buttons answer in their own thread
         _ON_PAGE[name] = weakref.ref(self)
@@ -87,6 +97,9 @@ class Question(w.VBox):
     def refresh(self) -> None:
         """Show what the notes and the switch ask for."""
         raise NotImplementedError
+
+    def voting_changed(self) -> None:
+        """Follow the switch of class votes."""
 
     def lecture_changed(self, on: bool) -> None:
         """Follow the switch of lecture mode."""
@@ -113,20 +126,6 @@ def prose(text: str = "") -> w.HTML:
     written = w.HTML(text)
     written.add_class("lntutor-prose")
     return written
-
-
-def button(caption: str, tooltip: str, action: Callable[[], None]) -> w.Button:
-    made = w.Button(description=caption, tooltip=tooltip, layout=w.Layout(width="auto"))
-    made.on_click(lambda _: action())
-    return made
-
-
-def radio(choices: Sequence[str], description: str) -> w.RadioButtons:
-    """Choices with nothing picked; long ones wrap."""
-    made = w.RadioButtons(options=list(choices), index=None, description=description)
-    made.style.description_width = "auto"
-    made.add_class("lntutor-choices")
-    return made
 
 
 def show(element: w.DOMWidget, shown: bool) -> None:

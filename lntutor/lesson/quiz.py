@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 
-import ipywidgets as w
-
 from lntutor.lesson.notes import NOTES
-from lntutor.lesson.question import CSS, Question, button, prose, radio, revealing, show
+from lntutor.lesson.question import CSS, Question, prose, revealing
 from lntutor.lesson.quiz_items import INVENTORY, READINESS, Item
 from lntutor.model.checks import as_tuple, check_choice, check_flag, check_type
 from lntutor.page.accessibility import Accessibility
+from lntutor.page.kit.answers import Options, Words
+from lntutor.page.kit.panel import Button, Panel, Part
 
 WHEN = ("before", "after")  # the course
 
@@ -31,10 +31,15 @@ class Quiz(Question):
         check_type("earlier", earlier, str)
         super().__init__(name)
         self.items, self.explain, self.earlier = {item.key: item for item in items}, explain, earlier
-        self.controls = {item.key: radio([c.text for c in item.choices], "Your answer") for item in items}
-        self.feedback = {item.key: prose() for item in items}
-        self.button = button("Store my answers", "Keep the answers; you may leave some out", self.store)
-        self.children = [prose(CSS), *self._boxes(), w.HBox([self.button]), self.status, Accessibility()]
+        self.controls = {
+            item.key: Options([c.text for c in item.choices], description=f"Your answer to question {i}")
+            for i, item in self._numbered()
+        }
+        self.feedback = {item.key: Words(value="") for item in items}
+        about = "Keep the answers; you may leave some out"
+        self.button = Button("Store my answers", self.store, primary=True, tooltip=about)
+        self.panel = Panel({**dict(self._parts()), "store": self.button})
+        self.children = [prose(CSS), self.panel, self.status, Accessibility()]
         self._restore()
         self.refresh()
 
@@ -51,7 +56,7 @@ class Quiz(Question):
     def store(self) -> None:
         """Store the picked answers, and show the feedback."""
         with self._lock:
-            picked = {key: radio.value for key, radio in self.controls.items() if radio.value is not None}
+            picked = {key: control.value for key, control in self.controls.items() if control.value is not None}
             if not picked:
                 self._show_status("Pick an answer first; you may leave some out.")
                 return
@@ -63,7 +68,6 @@ class Quiz(Question):
         with self._lock:
             for key, item in self.items.items():
                 self.feedback[key].value = self._feedback(item)
-                show(self.feedback[key], bool(self.feedback[key].value))
             self._show_status(self._summary())
 
     def static(self) -> str:
@@ -73,11 +77,12 @@ class Quiz(Question):
     def _numbered(self) -> Iterator[tuple[int, Item]]:
         return enumerate(self.items.values(), 1)
 
-    def _boxes(self) -> list[w.VBox]:
-        return [
-            w.VBox([prose(f"<p><b>{i}.</b> {item.prompt}</p>"), self.controls[item.key], self.feedback[item.key]])
-            for i, item in self._numbered()
-        ]
+    def _parts(self) -> Iterable[tuple[str, Part]]:
+        """Prompt, choices and feedback of every question, by name."""
+        for i, item in self._numbered():
+            yield f"{item.key} prompt", Words(value=f"<p><b>{i}.</b> {item.prompt}</p>")
+            yield item.key, self.controls[item.key]
+            yield f"{item.key} feedback", self.feedback[item.key]
 
     def _restore(self) -> None:
         for key, answer in self.answers.items():
@@ -110,7 +115,7 @@ class Quiz(Question):
 
 
 def _listed(item: Item) -> str:
-    return "<ul>" + "".join(f"<li>{escape(choice.text)}</li>" for choice in item.choices) + "</ul>"
+    return "<ol>" + "".join(f"<li>{escape(choice.text)}</li>" for choice in item.choices) + "</ol>"
 
 
 def _compared(before: str | None, now: str) -> str:
@@ -126,7 +131,7 @@ def _answered(item: Item, answer: str) -> str:
     right, read = item.right, f"<p>To read: {escape(item.read)}</p>" if item.read else ""
     return (
         f"<p>△ A common view (<i>{escape(choice.misconception)}</i>). {escape(choice.explanation)}</p>"
-        f"<details><summary>What is the case</summary><p>“{escape(right.text)}”. "
+        f"<details><summary>The answer</summary><p>“{escape(right.text)}”. "
         f"{escape(right.explanation)}</p></details>{read}"
     )
 

@@ -22,9 +22,8 @@ CSS = """
 .lntutor-lecture .widget-html-content { font-size: 20px; line-height: 1.4; }
 .lntutor-lecture .widget-html-content :is(table, summary) { font-size: 19px; }
 .lntutor-lecture .widget-checkbox input { width: 20px; height: 20px; }
-.lntutor-lecture .lntutor-choices .widget-radio-box label { padding-left: 34px; font-size: 20px; }
-.lntutor-lecture .lntutor-choices .widget-radio-box label input { width: 18px; height: 18px; top: 8px; }
-.lntutor-lecture :is(.lntutor-prose, .lntutor-choices) { max-width: none; }
+.lntutor-lecture .lntutor-prose { max-width: none; }
+body[data-jp-deck-mode="presenting"] .jp-OutputArea-promptOverlay { display: none; }
 body[data-jp-deck-mode="presenting"]:has(.lntutor-lecture) {
   --jp-content-font-size1: 20px; --jp-code-font-size: 18px; --jp-content-line-height: 1.45; }
 body[data-jp-deck-mode="presenting"]:has(.lntutor-lecture) .jp-RenderedHTMLCommon table { font-size: 18px; }

@@ -33,3 +33,4 @@ def notes(monkeypatch, tmp_path, new_kernel) -> Notes:
     monkeypatch.delenv("LNTUTOR_REVEAL", raising=False)
     yield new_kernel()
     question._switch.clear()
+    question._votes.clear()

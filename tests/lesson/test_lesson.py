@@ -20,6 +20,7 @@ from lntutor.lesson import Predict, inventory, inventory_score, question, readin
 from lntutor.lesson import notes as store
 from lntutor.lesson.quiz_items import INVENTORY, READINESS
 from lntutor.page import live
+from lntutor.page.kit.panel import Panel
 from tests.processes import run_python
 
 pytestmark = pytest.mark.usefixtures("notes")
@@ -46,6 +47,9 @@ def visible_text(predict) -> str:
     """All words that the reader sees, figures by their text alternative."""
 
     def texts(widget) -> list[str]:
+        if isinstance(widget, Panel):
+            parts = [part for part in widget.parts.values() if not part.hidden]
+            return [part.value if part.kind == "words" else part.description for part in parts]
         if widget.layout.display == "none":
             return []
         if isinstance(widget, w.Box) and not hasattr(widget, "figure"):
@@ -58,7 +62,7 @@ def visible_text(predict) -> str:
 
 
 def seen_buttons(predict) -> list[str]:
-    return [b.description for b in predict.buttons.values() if b.layout.display != "none"]
+    return [b.description for b in predict.buttons.values() if not b.hidden]
 
 
 def figure(title="What was covered") -> go.Figure:
@@ -159,9 +163,11 @@ def test_running_the_cell_again_shows_the_stored_guess_unless_it_no_longer_fits(
 def test_a_value_is_drawn_beside_the_guess(measured):
     """Oracle: the two numbers, in the sentence and as marks of different shapes."""
     predict = Predict("variance", "How large?", value=(0, 10, 0.5), unit="nats", reveal=Covered(measured))
-    slider = predict.control.children[0]
-    assert (slider.min, slider.max, slider.step, slider.description) == (0, 10, 0.5, "Your guess")
-    slider.value = 4
+    assert predict.control.values == [i / 2 for i in range(21)]
+    assert predict.control.value is None
+    predict.store()
+    assert "Set the slider first, or press Skip." in predict.status.value
+    predict.control.value = 4
     predict.store()
     assert "You guessed <b>4 nats</b>; measured: <b>2.5 nats</b>." in visible_text(predict)
     plot = next(child for child in predict._revealed_area.children if hasattr(child, "figure"))
@@ -175,6 +181,7 @@ def test_a_value_is_drawn_beside_the_guess(measured):
 def test_a_measurement_off_the_slider_is_still_drawn(measured):
     """Oracle: the range of the axis, on which both marks lie."""
     predict = Predict("size", "How large?", value=(1, 100), log=True, reveal=Covered(measured))
+    predict.control.value = 10
     predict.store()
     assert predict.guess == pytest.approx(10)
     drawn = predict._revealed_area.children[1].figure
@@ -185,11 +192,12 @@ def test_a_measurement_off_the_slider_is_still_drawn(measured):
 
 
 def test_a_curve_is_drawn_over_the_guess():
-    """Oracle: sliders' and measured heights; hollow and dashed against filled and solid; two numbers are no pair."""
+    """Oracle: drawn and measured heights; hollow and dashed against filled and solid; two numbers are no pair."""
     predict = Predict("curve", "Draw it.", curve=([1, 2, 4], 0, 8), reveal=Covered([1.0, 2.0, 3.0]))
-    assert [slider.description for slider in predict.control.children] == ["1", "2", "4"]
-    for slider, value in zip(predict.control.children, [5, 6, 7], strict=True):
-        slider.value = value
+    predict.control.value = (5, None, 7)
+    predict.store()
+    assert "Draw the whole curve first, or press Skip." in predict.status.value
+    predict.control.value = (5, 6, 7)
     predict.store()
     plot = predict._revealed_area.children[1]
     looks = {t.name: (list(t.y), t.marker.symbol, t.line.dash) for t in plot.figure.data}
@@ -213,8 +221,7 @@ def test_a_curve_is_drawn_over_the_guess():
 def test_whatever_is_revealed_is_shown_and_has_a_twin(result, content, kind):
     """Oracle: the thing's own words, on the page and without a kernel."""
     predict = Predict("any", "What?", reveal=Covered(result), **kind)
-    if "choices" in kind:
-        predict.control.value = CHOICES[0]
+    predict.control.value = CHOICES[0] if "choices" in kind else 0.5 if "value" in kind else (0.5, 1)
     predict.store()
     assert content in visible_text(predict)
     assert content in predict.static()
@@ -298,9 +305,8 @@ def test_two_votes_stay_beside_the_measurement():
     for votes, button in (([20, 5, 5], "First vote"), ([2, 3, 25], "Second vote")):
         assert covered.calls == 0
         assert seen_buttons(predict)[0] == button
-        for count, hands in zip(predict._kind.counts, votes, strict=True):
-            assert count.value == 0
-            count.value = hands
+        assert predict.control.value == (0, 0, 0)
+        predict.control.value = votes
         predict.buttons["store"].click()
     plot = predict._revealed_area.children[1]
     bars = {trace.name: (list(trace.x), trace.marker.pattern.shape) for trace in plot.figure.data}
@@ -316,12 +322,51 @@ def test_two_votes_stay_beside_the_measurement():
 def test_one_vote_can_be_revealed_too():
     """Oracle: the bars of the first vote alone."""
     predict = choice(class_mode=True)
-    predict._kind.counts[0].value = 9
+    predict.control.value = (9, 0, 0)
     predict.store()
     assert "First vote stored: 9 hands." in predict.status.value
     assert not predict.revealed
     predict.skip()
     assert [list(trace.x) for trace in predict._revealed_area.children[1].figure.data] == [[9, 0, 0]]
+
+
+def test_one_switch_makes_every_question_a_class_vote(monkeypatch):
+    """Oracle: ranges of a slider by hand; what was stored alone is asked anew; a curve is drawn by all together."""
+    one = guessed("it stays")
+    value = Predict("size", "How large?", value=(1, 10_000), log=True, unit="nats", reveal=Covered(300.0))
+    curve = Predict("curve", "Draw it.", curve=([1, 2], 0, 8), reveal=Covered([1.0, 2.0]))
+    lesson.class_votes()
+    assert one.control.captions == CHOICES
+    assert not one.revealed
+    ranges = ["up to 10 nats", "10 to 100 nats", "100 to 1,000 nats", "more than 1,000 nats"]
+    assert value.control.captions == ranges
+    assert curve.control.value == (None, None)
+    for hands in ((1, 2, 3, 4), (0, 0, 10, 0)):
+        value.control.value = hands
+        value.store()
+    assert "Measured: <b>300 nats</b>." in visible_text(value)
+    assert [("measured" in label) for label in value._revealed_area.children[1].figure.data[0].y] == [0, 0, 1, 0]
+    lesson.class_votes(False)
+    assert one.control.options == CHOICES
+    monkeypatch.setenv("LNTUTOR_VOTES", "1")
+    assert choice().control.captions == CHOICES
+
+
+@pytest.mark.parametrize(
+    ("kind", "entry", "words"),
+    [
+        ({"choices": CHOICES}, {"guess": "it stays", "words": "it stays"}, "You guessed <b>it stays</b>"),
+        ({"value": (0, 10, 1)}, {"guess": 3.3, "words": "3.3"}, "You guessed <b>3.3</b>"),
+        ({"curve": ([1, 2], 0, 1)}, {"guess": [0.505, 7], "words": ""}, "You guessed <b>0.505, 7</b>"),
+        ({"choices": CHOICES, "class_mode": True}, {"guess": [[1, 2, 3]], "skipped": True}, "1 for it grows"),
+    ],
+)
+def test_notes_of_earlier_versions_are_read(notes, kind, entry, words):
+    """Oracle: entries as they were written before guesses could be empty, off the slider's stops too."""
+    notes.put("guesses", "old", entry)
+    predict = Predict("old", "What?", reveal=Covered((figure(), None)), **kind)
+    assert predict.revealed
+    assert words in visible_text(predict)
 
 
 # What is kept --------------------------------------------------------------------------------------------------
@@ -412,6 +457,7 @@ def test_a_folder_that_cannot_be_written_never_breaks_a_lesson(tmp_path, monkeyp
     warned = []
     for name in ("one", "two"):
         predict = Predict(name, "What?", value=(0, 1), reveal=Covered(0.3))
+        predict.control.value = 0.5
         predict.store()
         assert "measured: <b>0.3</b>" in visible_text(predict)
         warned.append("cannot be written" in predict.status.value)

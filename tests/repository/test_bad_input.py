@@ -241,7 +241,7 @@ ROWS = [
     }),
     Row("lesson.Predict", lesson.Predict, {**ASK, "value": (0, 1)}, {
         "value": ("ab", 3, (), (1,), (1, 0), (0, math.nan), (0, math.inf), (0, BEYOND), (0, 1, 0), (0, 1, "x"), {}),
-        "class_mode": (True,), "log": (True,),
+        "class_mode": FLAG, "log": (True,),
     }, free=("name", "question", "reveal", "choices", "because", "unit", "curve"), says={"log": "low > 0"}),
     Row("lesson.Predict", lesson.Predict, {**ASK, "curve": ([1, 2], 0, 1)}, {
         "curve": ("ab", 3, (), ([], 0, 1), ([1], 0, 1), (range(99), 0, 1), ([1, 2], 1, 0), ([1, 2], math.nan, 1), {}),
@@ -255,6 +255,7 @@ ROWS = [
     Row("lesson.inventory", lesson.inventory, {}, {"when": (*WORD, "during")}),
     Row("lesson.inventory_score", lesson.inventory_score, {}, {"when": (*WORD, "during")}),
     Row("lesson.lecture", lesson.lecture, {}, {"on": FLAG}),
+    Row("lesson.class_votes", lesson.class_votes, {}, {"on": FLAG}),
     Row("lesson.reveal_all", lesson.reveal_all, {}, {"on": FLAG}),
     Row("lesson.guess_of", lesson.guess_of, {}, {"name": TEXT}),
     Row("lesson.readiness", lesson.readiness, {}, {}),

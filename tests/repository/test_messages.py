@@ -114,7 +114,7 @@ MISTAKES = [  # a function, and what it is given → the sentence
         ({"choices": ["one"]}, DIFFERENT), ({"choices": ["same", "same"]}, DIFFERENT), ({"choices": "abc"}, DIFFERENT),
         ({"value": (1, 0)}, "low < high"), ({"value": (0, float("inf"))}, "finite ends"),
         ({"value": (0, 1, 2, 3)}, r"\(low, high, step\)"), ({"value": (0, 1, 0)}, "above 0"),
-        ({"value": (0, 1), "log": True}, "low > 0"), ({"value": (0, 1), "class_mode": True}, "needs choices"),
+        ({"value": (0, 1), "log": True}, "low > 0"),
         ({"curve": (0, 1)}, "x_values, low, high"), ({"curve": ([1], 0, 1)}, FEW), ({"curve": (range(99), 0, 1)}, FEW),
         (CHOICES | {"reveal": "it falls"}, "function without arguments"), (CHOICES | {"name": ""}, "name must be"),
     ]),

@@ -201,6 +201,7 @@ def test_names_of_runs_and_columns_are_shown_in_figures():
 def pieces(widget) -> str:
     """The HTML of all that stands in a widget."""
     own = widget.value if type(widget).__name__ == "HTML" else ""
+    own += "".join(part.value for part in getattr(widget, "parts", {}).values() if part.kind == "words")
     return own + "".join(pieces(child) for child in getattr(widget, "children", ()))
 
 
@@ -211,7 +212,7 @@ def ask(class_mode: bool) -> Iterator[str]:
     )
     for _ in range(1 + class_mode):
         if class_mode:
-            asked._kind.counts[0].value = 3
+            asked.control.value = (3, 0)
         else:
             asked.control.value = MARKUP
         asked.store()
@@ -223,6 +224,7 @@ def unit_and_result() -> Iterator[str]:
     """A unit, and a result that is no HTML of the author's."""
     shouting = type("Shouting", (), {"__repr__": lambda self: MARKUP})()
     asked = lesson.Predict("markup unit", "How many?", value=(0, 1), unit=MARKUP, reveal=lambda: (shouting, 0.5))
+    asked.control.value = 0.5
     asked.store()
     yield from (pieces(asked), asked.static())
 

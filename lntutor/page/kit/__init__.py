@@ -3,5 +3,5 @@
 from pathlib import Path
 
 _HERE = Path(__file__).parent
-SCRIPT = "\n".join((_HERE / name).read_text("utf-8") for name in ("nodes.js", "controls.js"))
+SCRIPT = "\n".join((_HERE / name).read_text("utf-8") for name in ("nodes.js", "keys.js", "controls.js"))
 STYLE = (_HERE / "kit.css").read_text("utf-8")

@@ -23,12 +23,22 @@ const makers = {
   menu: ({ description, items }, send) => {
     return { ...menuControl(description, items.map((item) => [item, () => send(item)])), show: () => {} }
   },
+  options: ({ description, captions }, send) => optionsControl({ label: description, captions, onChange: send }),
+  hands: ({ description, captions }, send) => handsControl({ label: description, captions, onChange: send }),
+  guess: ({ description, values, unit, allowed }, send, refuse) => {
+    const inRange = (value) => value >= values[0] && value <= values.at(-1)
+    const onChange = (value) => (inRange(value) ? send(value) : refuse(`${description} must be ${allowed}, got ${value}`))
+    return guessControl({ label: description, values, unit, onChange })
+  },
+  curve: ({ description, ...plot }, send) => curveControl({ label: description, ...plot, onChange: send }),
+  submit: ({ description, primary }, send) => submitControl({ description, primary, onPress: () => send(null) }),
+  words: () => wordsControl(),
   progress: ({ description }) => {
     const element = htmlNode("progress", { max: 1, "aria-label": description })
     return { element, show: (value) => (element.value = value) }
   },
 }
-const WITH_VALUE = new Set(["slider", "segments", "switch", "text", "chips"])
+const WITH_VALUE = new Set(["slider", "segments", "switch", "text", "chips", "options", "hands", "guess", "curve"])
 const equal = (a, b) => JSON.stringify(a) === JSON.stringify(b)
 
 function render({ model, el, signal }) {
@@ -72,8 +82,24 @@ function render({ model, el, signal }) {
     }
     arrange(el, [...first, ...(more.length ? [fold] : []), wrong, copy])
     arrange(rest, more)
-    if (held && !el.contains(document.activeElement)) focusPart(parts.get(held)?.control.element)
     show()
+    if (held) keepFocus(held)
+  }
+
+  // After a button: what it asks for next, the answer that it has uncovered, or what has come in its place.
+  function keepFocus(held) {
+    const { control, shape } = parts.get(held) ?? {}
+    if (control && isThere(control.element)) {
+      const asked = shape.needs && parts.get(shape.needs).control
+      if (asked?.missing(model.get("values")[shape.needs])) focusPart(asked.element)
+      else if (!el.contains(document.activeElement)) focusPart(control.element)
+      return
+    }
+    const there = [...parts.values()].filter(({ control }) => isThere(control.element))
+    const next = there.find(({ shape }) => WITH_VALUE.has(shape.kind))
+    const answer = el.closest(".lntutor-ask")?.querySelector(".lntutor-answer")
+    if (!next && answer) setAll(answer, { tabindex: -1, role: "region", "aria-label": "Answer" }).focus({ preventScroll: true })
+    else focusPart((next ?? there.find(({ shape }) => shape.kind !== "words"))?.control.element)
   }
 
   // What is shown, and whether the picture is that of what is shown.
@@ -81,6 +107,10 @@ function render({ model, el, signal }) {
     const values = model.get("values")
     const theme = themeOf()
     for (const [name, { control }] of parts) control.show(values[name], theme)
+    for (const { control, shape } of parts.values()) {
+      const asked = shape.needs && parts.get(shape.needs).control
+      if (asked) control.lack(asked.missing(values[shape.needs]), () => focusPart(asked.element))
+    }
     const text = model.get("copied")
     setAll(copy, { hidden: !text })
     if (copied.value !== text) {
@@ -116,6 +146,7 @@ function render({ model, el, signal }) {
   const arrival = new ResizeObserver(judge) // the boxes around stand in the page only once this has been put there
   arrival.observe(el)
   const stopTheme = onTheme(show)
+  keepKeys()
   build()
   model.on("change:looks", build)
   for (const name of ["values", "drawn", "draft", "failed", "copied"]) model.on(`change:${name}`, show)
@@ -140,6 +171,8 @@ function enable(element, on) {
 }
 
 const focusPart = (element) =>
-  (element?.matches("button") ? element : element?.querySelector("input, button, summary"))?.focus()
+  (element?.matches("button") ? element : element?.querySelector("input, button, summary, [tabindex]"))?.focus()
+
+const isThere = (element) => !element.hidden && !element.disabled
 
 export default { render }

@@ -277,11 +277,15 @@ class Progress(Part):
         return self.value / max(self.max, 1)
 
 
+def _read(name: str) -> str:
+    return (Path(__file__).parent / name).read_text("utf-8")
+
+
 class Panel(AnyWidget):
     """Parts by name, in order; those named in `folded` stand behind "More settings"."""
 
-    _esm = f"{PATIENCE}\n{kit.SCRIPT}\n{(Path(__file__).parent / 'panel.js').read_text('utf-8')}"
-    _css = kit.STYLE + (Path(__file__).parent / "explorer.css").read_text("utf-8")
+    _esm = "\n".join((PATIENCE, kit.SCRIPT, _read("answers.js"), _read("panel.js")))
+    _css = kit.STYLE + _read("explorer.css") + _read("answers.css")
     looks: Any = Dict().tag(sync=True)  # name → what the page draws, in order
     values: Any = Dict().tag(sync=True)  # name → value, both ways
     folded: Any = Tuple().tag(sync=True)
