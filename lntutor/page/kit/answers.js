@@ -36,6 +36,7 @@ function handsControl({ label, captions, onChange }) {
   element.addEventListener("input", () => onChange(inputs.map(count)))
   element.addEventListener("keydown", (event) => {
     if (event.key !== "Enter" || event.shiftKey) return
+    event.preventDefault() // the button that gets the focus is not pressed by this key
     const next = inputs[inputs.indexOf(event.target) + 1]
     ;(next ?? element.closest(".lnk-panel").querySelector(".lnk-primary")).focus()
   })
@@ -161,7 +162,7 @@ function curveControl({ label, places, low, high, log, unit, onChange }) {
     })
     const held = points.indexOf(document.activeElement)
     read.textContent = held < 0 || values[held] === null ? "" : String(values[held])
-    if (read.textContent) setAll(read, { x: at[held][0], y: at[held][1] + (at[held][1] < top + 30 ? 28 : -16) })
+    if (read.textContent) setAll(read, { x: at[held][0], y: at[held][1] + (at[held][1] < top + 30 ? 30 : -20) })
   }
   const resized = new ResizeObserver(() => {
     width = Math.round(element.clientWidth)
@@ -211,7 +212,7 @@ function submitControl({ description, primary, onPress }) {
     lack(words, lead) {
       press = words ? lead : onPress
       element.textContent = words || description
-      setAll(element, { "aria-disabled": words ? "true" : null })
+      setAll(element, { "data-missing": words !== "" })
     },
   }
 }
