@@ -57,8 +57,8 @@ class PlaygroundView {
     const left = card("layer", "The layer", ...layer)
     const right = card("network", "The network", sliders, above, this.frame, this.readout, this.legend, this.error)
     this.element = htmlNode("div", {}, part("body", head, left, right, this.foot, this.copied, this.table))
-    const marks = { class: "lnp lnk", "data-lntutor": "playground", "data-lm-suppress-shortcuts": "true" }
-    setAll(this.element, marks) // JupyterLab leaves keys alone where the last one stands
+    const marks = { class: "lnp lnk", "data-lntutor": "playground" }
+    setAll(this.element, marks)
     Object.defineProperty(this.element, "state", { get: () => ({ ...this.state }), set: (state) => this.set(state) })
     Object.defineProperty(this.element, "table", { get: () => this.rows() })
     root.append(this.element)
@@ -99,8 +99,7 @@ class PlaygroundView {
   watch() {
     this.ends = new AbortController()
     const { signal } = this.ends
-    const keys = (event) => event.ctrlKey || event.metaKey || event.altKey || event.stopPropagation()
-    this.element.addEventListener("keydown", keys, { signal }) // a notebook would take them for commands
+    keepKeys()
     const redraw = () => this.invalidate()
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw, { signal })
     this.themes = new MutationObserver(redraw)
