@@ -70,7 +70,7 @@ def test_keys_mouse_field_and_buttons_change_the_picture(run_cells, request):
     expected.set(depth=5)
     wait_for_picture(notebook, expected)
     notebook.choose("Copy as Python")
-    copied = page.get_by_label("Copied text")
+    copied = page.locator(".lntutor-foot").get_by_label("Copied text")
     copied.wait_for()
     assert copied.input_value() == "TheoremExplorer(depth=5, width=32, seeds=2)"
     notebook.choose("Show or hide the table")
