@@ -1,7 +1,7 @@
 """Take the pictures of the README and of the gallery from the real thing, in a real browser.
 
 `.venv/bin/python tools/picture.py` (needs the tools of requirements-dev.txt and a browser) writes all of
-notebooks/pictures; names after it, as `readme`, `animation`, `GradientExplorer` or `06_warmup`, choose some.
+notebooks/pictures; names after it, as `animation`, `TheoremExplorer` or `06_warmup`, choose some.
 """
 
 import argparse
@@ -29,14 +29,11 @@ from tests.browser.jupyter import (  # noqa: E402
     SECONDS,
     Server,
     chromium,
-    jupyterlab,
     new_notebook,
-    scratch_command,
     voila,
     write_notebook,
 )
 
-README = PICTURES / "gradient_explorer.png"
 ANIMATION = PICTURES / "playground.webp"
 WIDTH = 960  # of a thumbnail; the gallery shows half of that
 WINDOW, SEEN = 1280, 800  # of the page that a thumbnail shows whole: type for the back row wants that much room
@@ -67,7 +64,7 @@ TO_WEBP = """async ([png, quality, width]) => {
 
 def main() -> None:
     """Take the pictures that are asked for, all by default."""
-    known = ["readme", "animation", *(tile.key for tile in TILES)]
+    known = ["animation", *(tile.key for tile in TILES)]
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*", help=", ".join(known))
     asked = parser.parse_args().names or known
@@ -75,31 +72,11 @@ def main() -> None:
         parser.error(f"no picture {', '.join(sorted(unknown))}: there are {', '.join(known)}")
     PICTURES.mkdir(exist_ok=True)
     with chromium(find_browser()) as browser:
-        if "readme" in asked:
-            take_readme(browser)
         if "animation" in asked:
             take_animation(browser)
-        if others := [name for name in asked if name not in ("readme", "animation")]:
+        if others := [name for name in asked if name != "animation"]:
             os.environ.update({"LNTUTOR_REVEAL": "1", "LNTUTOR_LECTURE": "1"})
             take_others(browser, others)
-
-
-def take_readme(browser: Browser) -> None:
-    """The gradient explorer in JupyterLab, as a reader sees it, once all seeds are drawn."""
-    with tempfile.TemporaryDirectory() as folder:
-        home, scratch = Path(folder, "home"), Path(folder, "scratch")
-        home.mkdir()
-        scratch.mkdir()
-        write_notebook(
-            scratch / "picture.ipynb", "from lntutor.explore import GradientExplorer", "GradientExplorer(seeds=5)"
-        )
-        with jupyterlab(home, scratch_command(scratch)) as server, new_notebook(browser) as notebook:
-            notebook.page.set_viewport_size({"width": 1280, "height": 1200})
-            notebook.open(server, "picture", folder="")
-            notebook.run_all()
-            notebook.page.locator(f"{PLOT} .main-svg").first.wait_for(timeout=60 * SECONDS)
-            notebook.page.wait_for_timeout(4 * SECONDS)
-            put(README, notebook.page.locator(".jp-OutputArea-output", has=notebook.page.locator(PLOT)).screenshot())
 
 
 def take_others(browser: Browser, names: list[str]) -> None:

@@ -1,6 +1,6 @@
 """A long soak of every explorer: random joint moves in process and in a real browser; writes benchmarks/soak.txt.
 
-`make soak` drives all nine, each in a process and a page of its own; `python tools/soak.py GradientExplorer` one of
+`make soak` drives all of them, each in a process and a page of its own; `python tools/soak.py TheoremExplorer` one of
 them, and keeps the rows of the others. Ctrl-C keeps what is done. The moves come from a seed, so a fault comes back
 with the same command. Exit code 1 where something went wrong.
 """

@@ -6,11 +6,9 @@ _HOMES = {
     "AttentionExplorer": "explore.attention",
     "BoundednessExplorer": "explore.theorem",
     "CurvatureExplorer": "explore.curvature",
-    "GradientExplorer": "explore.gradient",
     "LayerNormExplorer": "explore.layer_norm",
     "PlacementExplorer": "explore.placement",
     "Playground": "explore.playground",
-    "SignalExplorer": "explore.signal",
     "TheoremExplorer": "explore.theorem",
     "TrainingExplorer": "explore.training",
 }

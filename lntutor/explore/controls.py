@@ -9,8 +9,6 @@ import numpy as np
 from lntutor.figures.lecture_type import lecturing
 from lntutor.page.kit.panel import Chips, OneChip, Segments, Slider, Switch, TextField, decimals
 
-WIDTHS = (16, 32, 48, 64, 96, 128, 192, 256, 384, 512)
-
 
 def int_slider(name: str, value: int, low: int, high: int, tooltip: str) -> Slider:
     """A slider over whole numbers that answers while it is dragged."""

@@ -13,7 +13,7 @@ from lntutor.explore import cell_reruns
 from lntutor.figures.style import placement_label
 from lntutor.measure.gradients import PARAMETERS, gradient_norms
 from lntutor.measure.recorder import GRADIENT_COLUMNS
-from lntutor.model.checks import check_choice, check_flag, check_int, check_one_of, check_type, short_repr
+from lntutor.model.checks import as_tuple, check_choice, check_flag, check_int, check_one_of, check_type, short_repr
 from lntutor.model.config import ATTENTION, INITS, NORMS
 from lntutor.model.parameters import matrices
 from lntutor.model.placements import ALL_SLOTS, FOLLOWERS, PLACEMENTS, SLOTS, STACKS, in_slots
@@ -24,18 +24,20 @@ from lntutor.page.live import with_twin
 from lntutor.page.playground import page
 
 RANGES = {"depth": (1, 48), "seeds": (1, 10)}
-NUMBERS = {"width": (16, 32, 48, 64, 96, 128, 192, 256), "heads": (1, 2, 4, 8), "ffn": (1, 2, 4),
+NUMBERS = {"width": (16, 32, 48, 64, 96, 128, 192, 256, 384, 512), "heads": (1, 2, 4, 8), "ffn": (1, 2, 4),
            "tokens": (1, 2, 4, 8, 16, 32, 64)}  # fmt: skip
 WORDS = {"stack": STACKS, "attention": ATTENTION, "init": INITS, "norm": NORMS, "parameter": PARAMETERS,
-         "view": ("gradient", "signal", "depth")}  # fmt: skip
-SHOWN = ("parameter", "view", "theory", "lecture")  # change what is drawn, and no number
+         "view": ("gradient", "depth", "width", "signal", "similarity")}  # fmt: skip
+SHOWN = ("parameter", "view", "theory", "lemma2", "lecture")  # change what is drawn, and no number
 
 
 class Playground(AnyWidget):
     """Where does LN stand, and what does it do to the gradient of every layer? Drag it, and look.
 
-    Keywords are those of `state()`. The page computes by itself; it sends its state (`value`) and its numbers (`rows`)
-    here, and takes a state and placements from here, whenever the kernel has time.
+    Keywords are those of `state()`; `preset` is one of `PRESETS`, such as "theorem". `placements=["post", "pre"]` shows
+    the first with the others beside it, the `placement` and `compare` of the state. The page computes by itself; it
+    sends its state (`value`) and its numbers (`rows`) here, and takes a state and placements from here, whenever the
+    kernel has time.
     """
 
     _esm = page.module()  # as text: given a Path, anywidget never lets a widget go
@@ -43,16 +45,19 @@ class Playground(AnyWidget):
     data = Dict().tag(sync=True)  # placements and the state at the start, from Python
     value = Dict().tag(sync=True)  # the state, both ways
     rows = Dict().tag(sync=True)  # the page's numbers: edition of the data, state, columns
+    PRESETS = page.PRESETS
 
-    def __init__(self, **state):
-        super().__init__(data=page.data() | {"edition": 0}, value=changed(page.start(), state))
+    def __init__(self, preset: str | None = None, **state):
+        named = {} if preset is None else self.PRESETS[check_choice("preset", preset, tuple(self.PRESETS))]
+        value = changed(changed(page.start(), named), state)
+        super().__init__(data=page.data() | {"edition": 0}, value=value)
         cell_reruns.hold(self)
         FOLLOWERS.add(self)
         lecture_mode.FOLLOWERS.add(self)
 
     def state(self) -> dict[str, Any]:
         """Name → value; `Playground(**playground.state())` shows the same view."""
-        return dict(self.value)
+        return {name: list(value) if isinstance(value, list) else value for name, value in self.value.items()}
 
     def set(self, **state) -> None:
         """Change some of the state, here and in the page."""
@@ -66,17 +71,21 @@ class Playground(AnyWidget):
         return f"Playground({', '.join(f'{name}={value!r}' for name, value in given.items())})"
 
     def table(self) -> pd.DataFrame:
-        """The gradient norm of every matrix, with the columns of `gradient_norms`.
+        """The gradient norm of every matrix of each placement in view, with the columns of `gradient_norms`.
 
         The page's own numbers where it has sent them for this state, else measured here: equal to AGREEMENT.
         """
         state = self.state()
-        cfg = model_config(state, state["placement"] or in_slots(state["slots"]))
-        sent = self._sent(state, len(matrices(cfg)) * state["seeds"])
+        beside = [key for key in dict.fromkeys(state["compare"]) if key != state["placement"]]
+        shown = [state["placement"] or in_slots(state["slots"]), *beside]
+        configs = [model_config(state, placement) for placement in shown]
+        keys = [cfg.placement.key for cfg in configs for _ in range(len(matrices(cfg)) * state["seeds"])]
+        sent = self._sent(state, len(keys))
         if sent is None:
+            asked = {"seeds": range(state["seeds"]), "inputs": model_inputs(state)}
             with one_thread():
-                return gradient_norms(cfg, seeds=range(state["seeds"]), inputs=model_inputs(state))
-        same = {"placement": cfg.placement.key, "depth": cfg.depth, "width": cfg.width}
+                return pd.concat([gradient_norms(cfg, **asked) for cfg in configs], ignore_index=True)
+        same = {"placement": keys, "depth": state["depth"], "width": state["width"]}
         return sent.assign(**same)[list(GRADIENT_COLUMNS)]
 
     def lecture_changed(self, on: bool) -> None:
@@ -88,6 +97,7 @@ class Playground(AnyWidget):
         state = self.state()
         if state["placement"] not in ("", *PLACEMENTS):
             state["placement"] = page.START["placement"]
+        state["compare"] = [key for key in state["compare"] if key in PLACEMENTS and not page.error_of(key)]
         if state["placement"]:
             state["slots"] = page.slots_of(PLACEMENTS[state["placement"]])
         with self.hold_sync():
@@ -122,7 +132,8 @@ class Playground(AnyWidget):
     def _twin(self) -> str:
         """The playground in HTML for a page without a kernel: a sentence, and the link that a page beside it takes."""
         state = self.state()
-        name = placement_label(state["placement"]) if state["placement"] else f"slots {state['slots']}"
+        first = placement_label(state["placement"]) if state["placement"] else f"slots {state['slots']}"
+        name = " beside ".join([first, *map(placement_label, state["compare"])])
         return (
             f'<p class="lntutor-playground" data-link="{escape(page.link(state))}">The playground, which draws a '
             f"Transformer with a layer norm to move: {name}, {state['stack']}, depth {state['depth']}, width "
@@ -134,6 +145,8 @@ class Playground(AnyWidget):
 def changed(state: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
     """A state with these changes, checked; `placement` sets `slots`, and the other way round."""
     start = page.start()
+    if "placements" in changes:
+        changes = _one_beside_others(**changes)
     if unknown := [name for name in changes if name not in start]:
         raise ValueError(f"Playground has no setting {short_repr(unknown[0])}; it has {', '.join(start)}")
     new = {**state, **{name: _checked(name, value) for name, value in changes.items()}}
@@ -147,10 +160,29 @@ def changed(state: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
     return new
 
 
+def _one_beside_others(placements: Any, **others: Any) -> dict[str, Any]:
+    """The first of `placements` as `placement`, the others as `compare`."""
+    if both := {"placement", "slots", "compare"}.intersection(others):
+        raise ValueError(f"give placements or {min(both)}, not both")
+    first, *rest = as_tuple("placements", placements, '["post", "pre"]') or (None,)
+    return {"placement": first, "compare": rest, **others}
+
+
+def _beside(value: Any) -> list[str]:
+    """The placements to compare with, each of which the page can compute."""
+    keys = [check_choice("compare", key, tuple(PLACEMENTS)) for key in as_tuple("compare", value, '["pre", "peri"]')]
+    for key in keys:
+        if error := page.error_of(key):
+            raise ValueError(error)
+    return list(dict.fromkeys(keys))
+
+
 def _checked(name: str, value: Any) -> Any:
     """One setting as it is kept, or a ValueError."""
     if name == "placement":
         return value if isinstance(value, str) and not value else PLACEMENTS[value].key
+    if name == "compare":
+        return _beside(value)
     if name == "slots":
         return None if value is None else _checked_slots(value)
     if name in RANGES:

@@ -19,7 +19,7 @@ from lntutor.theory.mean_field import predict
 from lntutor.theory.paper import THEOREM_1, theorem_bound
 
 TOKENS = (1, 2, 4, 8, 16, 32)
-WIDTHS = tuple(width for width in c.WIDTHS if width <= 256)
+WIDTHS = (16, 32, 48, 64, 96, 128, 192, 256)
 
 
 def probe(tokens: int, batch: int = 1) -> Inputs:

@@ -1,6 +1,6 @@
-"""A flat dict of settings, as an explorer's controls hold them: name → value.
+"""A flat dict of settings, as the playground holds them: name → value.
 
-`ffn` is a multiple of the width, `placements` lists the models, `seeds` is the number of networks.
+`ffn` is a multiple of the width, `seeds` is the number of networks.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ _CONFIG, _INPUTS = ModelConfig(), Inputs()
 DEFAULTS: dict[str, Any] = {
     "depth": _CONFIG.depth,
     "width": _CONFIG.width,
-    "placements": ("post", "pre"),
     "stack": _CONFIG.stack,
     "heads": _CONFIG.heads,
     "tokens": _INPUTS.tokens,

@@ -81,7 +81,7 @@ def write_notebooks(folder: Path) -> Path:
     import nbformat
 
     folder.mkdir()
-    for tile in (gallery.PLAYGROUND, *gallery.EXPLORERS):
+    for tile in gallery.EXPLORERS:
         nbformat.write(explorer_notebook(tile), folder / f"{tile.key}.ipynb")
     for tile in gallery.NOTEBOOKS:
         notebook = nbformat.read(ROOT / "notebooks" / f"{tile.key}.ipynb", as_version=4)
@@ -103,8 +103,12 @@ def explorer_notebook(tile: gallery.Tile):
 
 
 def start_page() -> str:
-    """The gallery, whose tiles open Voilà's pages."""
-    return gallery.page(lambda tile: f"/voila/render/{tile.key}.ipynb", INTRO, MORE)
+    """The gallery, whose tiles open Voilà's pages; the playground's is a page that needs no kernel."""
+
+    def link(tile: gallery.Tile) -> str:
+        return "/playground.html" if tile is gallery.PLAYGROUND else f"/voila/render/{tile.key}.ipynb"
+
+    return gallery.page(link, INTRO, MORE)
 
 
 def announcement(ip: str, port: int, word: str, pages: int) -> list[str]:

@@ -35,8 +35,6 @@ class Tile(NamedTuple):
 
 PLAYGROUND = Tile("Playground", "Playground", "Put the layer norm elsewhere, and every layer of the network answers.")
 EXPLORERS = (
-    Tile("GradientExplorer", "Gradients", "The gradient of every layer moves with depth, width and the place of LN."),
-    Tile("SignalExplorer", "Signal", "How the stream grows from layer to layer, and how alike its tokens become."),
     Tile("PlacementExplorer", "Placements", "Sixteen places for LN, each drawn from its one line of maths."),
     Tile("TheoremExplorer", "Theorem 1", "Measured, predicted and bounded: the last layer's gradient over L and d."),
     Tile("BoundednessExplorer", "(ε, δ)", "Slide ε, read δ: how sure is the theorem?"),

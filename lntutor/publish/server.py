@@ -34,6 +34,7 @@ from voila.shutdown_kernel_handler import VoilaShutdownKernelHandler
 from lntutor.lesson.notes import HOME
 from lntutor.page import document
 from lntutor.page.document import render
+from lntutor.page.playground import page as playground
 
 TEMPLATES = Path(__file__).resolve().parent / "jupyter" / "app"
 # What is served besides our own pages: the kernels of open pages, scripts and styles, the notebooks.
@@ -47,7 +48,7 @@ WARM = """\
 import lntutor.explore
 from ipywidgets import Widget
 
-lntutor.explore.GradientExplorer()
+lntutor.explore.TheoremExplorer()
 Widget.close_all()
 del lntutor, Widget
 """
@@ -124,7 +125,7 @@ def plotly_module() -> bytes:
 
 
 class Start(JupyterHandler):
-    """The start page."""
+    """The start page, or another page that is known as a whole."""
 
     def initialize(self, html: str):
         self.html = html
@@ -185,6 +186,7 @@ class App(Voila):
     """Voilà over a folder of notebooks, with our start page and templates, without access to other files."""
 
     start_page = Unicode(help="HTML of the gallery")
+    playground = Unicode(help="HTML of the playground, which needs no kernel")
 
     def setup_template_dirs(self) -> None:
         super().setup_template_dirs()
@@ -201,6 +203,7 @@ class App(Voila):
         needed = [handler for handler in handlers if str(handler[0]).startswith(SERVED)]
         return [
             ("/", Start, {"html": self.start_page}),
+            ("/playground.html", Start, {"html": self.playground}),
             ("/login", Door),
             ("/here", Here),
             (r"/plotly-[\d.]+\.js", Plotly),
@@ -235,7 +238,8 @@ def build(folder: Path, page: str, *, ip: str, port: int, word: str, lecture: bo
         resources={"lecture": lecture, "plotlyjs": get_plotlyjs_version()},
     )  # fmt: skip
     config.Kernels = Config(cull_idle_timeout=600, cull_interval=60, **kernels)
-    app = App(config=config, start_page=page, token=word or None)
+    home = [("All explorers and lessons", "/")]
+    app = App(config=config, start_page=page, playground=playground.page(home), token=word or None)
     app.initialize([])
     plotly_module()
     for name in ("tornado.access", "tornado.general"):

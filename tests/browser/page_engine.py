@@ -25,7 +25,7 @@ MEASURES = {"gradients": (MATRIX, ln.gradient_norms), "signals": (SITE, ln.signa
 ROUND_OFF = 1e-7  # theory takes roots of sums: where x − x is 0, √ε is left
 DEFAULTS: dict[str, Any] = {
     "depth": 6, "width": 128, "stack": "encoder-decoder", "heads": 4, "tokens": 16, "attention": "softmax",
-    "init": "xavier", "ffn": 4, "output_projection": True, "norm": "layer", "seeds": 1, "theory": True, "depths": None,
+    "init": "xavier", "ffn": 4, "output_projection": True, "norm": "layer", "seeds": 1, "theory": True, "along": None,
 }  # fmt: skip
 NAMES = "Client, KERNEL, WORKER"
 ASK = """

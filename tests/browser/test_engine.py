@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 
 import lntutor as ln
+from lntutor.measure.recorder import AGREEMENT
 from lntutor.model.placements import ALL_SLOTS, STACKS, in_slots
 from lntutor.model.random_streams import SAMPLE, random_stream
-from tests.browser.page_engine import MATRIX, Engine, compared, far, floors_of_seed, job, long_table, theories
+from tests.browser.page_engine import MATRIX, SITE, Engine, compared, far, floors_of_seed, job, long_table, theories
 
 STACKS_AND_ATTENTION = tuple(product(STACKS, ("softmax", "uniform")))
 
@@ -82,15 +83,55 @@ def test_ten_seeds_agree(engine):
 
 
 @pytest.mark.parametrize(("stack", "attention"), STACKS_AND_ATTENTION)
+def test_the_likeness_of_tokens_agrees(engine, stack, attention):
+    """Oracle: token_similarity and predict("similarity"), whose cosines may be near 0."""
+    jobs = [job(key, stack=stack, attention=attention, width=32, depth=3) for key in ("post", "pre", "none", "dyt")]
+    for one, result in zip(jobs, engine.run(jobs), strict=True):
+        python = ln.token_similarity(one.cfg, **one.measured).set_index([*SITE, "seed"])["value"]
+        theory = ln.predict(one.cfg, "similarity", **one.measured).set_index(SITE)["value"]
+        near = {"rel": AGREEMENT, "abs": 1e-5}
+        page = long_table(result["cosines"], SITE)["value"]
+        assert page.reindex(python.index).tolist() == pytest.approx(python.tolist(), **near), str(one)
+        expected = theories(result["cosines"], SITE).reindex(theory.index)
+        assert expected.tolist() == pytest.approx(theory.tolist(), **near), str(one)
+
+
+def test_one_token_has_no_likeness(engine):
+    """Oracle: there is no pair."""
+    (result,) = engine.run([job("post", depth=1, width=16, heads=1, tokens=1)])
+    assert result["cosines"] == []
+
+
+@pytest.mark.parametrize("attention", ["softmax", "uniform"])
+def test_the_last_layer_agrees_at_every_width(engine, attention):
+    """Oracle: last_layer_gradients and predict("last_layer") of each width by itself."""
+    widths = [16, 64, 128]
+    jobs = [job(key, attention=attention, depth=2, along={"key": "width", "values": widths}) for key in ("post", "b2t")]
+    for one, result in zip(jobs, engine.run(jobs), strict=True):
+        found = [row for row in result["lastLayer"] if row["parameter"] == "W_1"]
+        page, theory = long_table(found, ["at", "block"])["value"], theories(found, ["at", "block"])
+        for width in widths:
+            cfg = job(one.placement, **one.changes | {"width": width}).cfg
+            asked = {"depths": [2], "parameter": "W_1", **one.measured}
+            (python,) = ln.last_layer_gradients(cfg, **asked)["value"]
+            (predicted,) = ln.predict(cfg, "last_layer", **asked)["value"]
+            assert page[width].item() == pytest.approx(python, rel=AGREEMENT)
+            assert theory[width].item() == pytest.approx(predicted, rel=AGREEMENT)
+        assert sorted(page.index.unique("at")) == widths
+
+
+@pytest.mark.parametrize(("stack", "attention"), STACKS_AND_ATTENTION)
 def test_the_last_layer_agrees_at_every_depth(engine, stack, attention):
     """Oracle: last_layer_gradients and predict("last_layer")."""
     depths = [1, 2, 4, 8]
     jobs = [
-        job(key, stack=stack, attention=attention, width=32, depth=2, depths=depths)
+        job(key, stack=stack, attention=attention, width=32, depth=2, along={"key": "depth", "values": depths})
         for key in ("post", "pre", "mix", "admin", "residual")
     ]
     for one, result in zip(jobs, engine.run(jobs), strict=True):
         keys = ["depth", *MATRIX[2:]]
+        for row in result["lastLayer"]:
+            row["depth"] = row["at"]
         page, theory = long_table(result["lastLayer"], keys), theories(result["lastLayer"], keys)
         for parameter in sorted({row["parameter"] for row in result["lastLayer"]}):
             asked = {"depths": depths, "parameter": parameter, **one.measured}

@@ -17,10 +17,11 @@ SMALL = {"depth": 2, "width": 16, "heads": 2, "tokens": 4, "seeds": 2}
 WRONG = {  # setting → values that it must refuse
     "placement": ("prr", None, 3, [], b"post", {}), "slots": ("CA", "E", "AA", None, 3, ["A"], {}),
     "depth": (0, 49, 10**12, 10**400, "6", 2.5, True, None, math.nan, [6]),
-    "width": (0, 17, 512, "64", 64.0, True, None, np.ones(2)), "heads": (3, 16, "4", None, True, []),
+    "width": (0, 17, 1024, "64", 64.0, True, None, np.ones(2)), "heads": (3, 16, "4", None, True, []),
     "tokens": (0, 3, 128, "16", None, {}), "ffn": (3, 8, "4", None, True), "seeds": (0, 11, 2.5, None, "3", True),
     "stack": ("tower", None, 3, []), "attention": ("hard", None, 3), "init": ("zero", None, 3),
     "norm": ("batch", None, 3, "Layer"), "parameter": ("W_9", None, 3), "view": ("by layer", None, 3),
+    "compare": (3, None, ["prr"], [3], [None], {"a": 1}), "lemma2": (1, "yes", None),
     "theory": (1, "yes", None, []), "lecture": (0, "no", None), "output_projection": (1, "yes", None),
 }  # fmt: skip
 
@@ -53,6 +54,42 @@ def test_a_state_rebuilds_the_view_and_the_code_says_only_what_is_changed(playgr
     assert Playground().code() == "Playground()"
     assert Playground(slots="AC", depth=2).code() == "Playground(slots='AC', depth=2)"
     assert Playground(slots="AD").code() == "Playground(placement='pre')"
+    assert Playground(compare=("pre", "pre", "peri")).code() == "Playground(compare=['pre', 'peri'])"
+
+
+@pytest.mark.parametrize("name", Playground.PRESETS)
+def test_a_preset_is_a_state_that_can_be_changed_further(name):
+    """Oracle: the preset's own settings; Theorem 1's setting as `broken_assumptions` knows it."""
+    state = Playground(name, seeds=1, lecture=True).state()
+    assert state.items() >= (Playground.PRESETS[name] | {"seeds": 1, "lecture": True}).items()
+    if "theorem" in name or name == "lemma 2":
+        broken = ln.broken_assumptions(module.model_config(state, "post"), module.model_inputs(state))
+        assert len(broken) <= 1  # the loss: the theorem bounds its derivative
+
+
+def test_placements_are_the_chosen_one_and_those_beside_it(playground):
+    """Oracle: the two settings that it stands for; sentences."""
+    assert (
+        Playground(placements=["pre", "post", "peri"]).state()
+        == Playground(placement="pre", compare=["post", "peri"]).state()
+    )
+    playground.set(placements="pre")
+    assert (playground.state()["placement"], playground.state()["compare"]) == ("pre", [])
+    for given, words in (
+        ({"placements": []}, "placement must be one of"), ({"placements": 3}, "placements must be a list"),
+        ({"placements": ["pre"], "compare": []}, "give placements or compare, not both"),
+        ({"placements": ["pre", "prr"]}, "compare must be one of post, pre"),
+    ):  # fmt: skip
+        with pytest.raises(ValueError, match=words):
+            playground.set(**given)
+    with pytest.raises(ValueError, match="preset must be one of post and pre, theorem"):
+        Playground("fig 3")
+
+
+def test_a_state_that_was_asked_for_is_a_copy(playground):
+    """Oracle: the state after its list was changed."""
+    playground.state()["compare"].append("pre")
+    assert playground.state()["compare"] == Playground().state()["compare"] == []
 
 
 def test_its_settings_start_as_those_of_a_model_do():
@@ -123,6 +160,18 @@ def test_the_table_is_that_of_gradient_norms(playground):
     pd.testing.assert_frame_equal(playground.table(), wanted, rtol=AGREEMENT)
 
 
+def test_the_table_has_every_placement_in_view(playground, monkeypatch):
+    """Oracle: `gradient_norms` of each, one below the other; then the numbers of the page, which are others."""
+    playground.set(placement="post", compare=["pre", "post"])
+    cfg, asked = ln.ModelConfig("post", depth=2, width=16, heads=2, ffn=64), {"inputs": ln.Inputs(tokens=4)}
+    wanted = [ln.gradient_norms(cfg.with_(placement=key), seeds=range(2), **asked) for key in ("post", "pre")]
+    pd.testing.assert_frame_equal(playground.table(), pd.concat(wanted, ignore_index=True))
+    playground.set_state({"rows": sent(playground, playground.table().assign(value=7.0))})
+    monkeypatch.setattr(module, "gradient_norms", None)
+    assert (playground.table()["value"] == 7.0).all()
+    assert list(playground.table()["placement"].unique()) == ["post", "pre"]
+
+
 def test_the_pages_own_numbers_are_the_table_while_they_are_of_this_state(playground, monkeypatch):
     """Oracle: `gradient_norms` counted; numbers that it would never give."""
     table, measured = playground.table(), []
@@ -166,9 +215,11 @@ def test_an_open_playground_learns_of_a_readers_own_placement_and_of_a_new_rule(
     assert playground.state()["slots"] == "C"
     assert not (playground.table()["value"] == 7.0).any()
     assert not np.allclose(playground.table()["value"], table["value"])
+    playground.set(compare=["mine", "pre"])
     del ln.PLACEMENTS["mine"]
     assert "mine" not in playground.data["placements"]
     assert (playground.state()["placement"], playground.state()["slots"]) == ("post", "C")
+    assert playground.state()["compare"] == ["pre"]
 
 
 def test_a_rule_that_the_page_cannot_run_is_a_sentence_and_no_error(playground, assign_mine):
@@ -217,3 +268,11 @@ def test_the_task_of_the_first_notebook_has_one_answer():
         rows = table.query("side == 'decoder' and parameter == 'W_2'")
         highest = rows.groupby("layer")["value"].mean().idxmax()
         assert highest == (6 if "C" in slots else 1), slots
+
+
+def test_a_rule_that_the_page_cannot_run_cannot_stand_beside_another(playground, monkeypatch):
+    """Oracle: the sentence that the page would show; the state is as it was."""
+    monkeypatch.setattr(module.page, "error_of", lambda key: "too much to ask")
+    with pytest.raises(ValueError, match="too much to ask"):
+        playground.set(compare=["pre"])
+    assert playground.state()["compare"] == []

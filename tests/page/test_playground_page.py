@@ -189,6 +189,7 @@ def test_top_level_names_are_used_once_as_all_scripts_share_a_scope():
         ({"placement": "pre", "slots": "AD"}, "placement=pre"),
         ({"placement": "b2t", "slots": None}, "placement=b2t"),
         ({"placement": "", "slots": "ABC"}, "slots=ABC"),
+        ({"compare": ["pre", "peri"]}, "compare=pre,peri"),
     ],
 )
 def test_a_link_says_what_differs_from_the_start(changes, text):

@@ -79,7 +79,6 @@ WRITERS = {  # who may change the disk, and why
         "main": "makes the folder of the pictures",
         "take_animation": SCRATCH,
         "take_others": SCRATCH,
-        "take_readme": SCRATCH,
     },
     "tools/slides.py": {"main": SCRATCH, "heights": "pictures to look at, in a folder that was asked for"},
     "tools/soak.py": {"in_page": SCRATCH},

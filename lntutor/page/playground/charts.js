@@ -2,15 +2,34 @@
 
 // Shapes of one class are one path; texts are reused. So a picture of 48 layers is some 20 nodes and its labels.
 class Sheet {
+  // `layers` are the classes from back to front; "others" is where the curves of other models stand.
   constructor(svg, layers) {
     this.svg = svg
-    this.paths = new Map(layers.map((name) => [name, svgNode("path", { class: `lnp-${name}` })]))
+    this.paths = new Map()
+    this.others = svgNode("g")
     this.labels = svgNode("g")
-    svg.append(...this.paths.values(), this.labels)
+    const nodes = layers.map((name) => (name === "others" ? this.others : this.pathOf(name, name)))
+    svg.append(...nodes, this.labels)
   }
 
-  begin(width, height) {
+  pathOf(name, look) {
+    const path = svgNode("path", { class: `lnp-${look}` })
+    this.paths.set(name, path)
+    return path
+  }
+
+  // `others` are the models whose curves are drawn besides; each has a line, a thin one for theory, and marks.
+  begin(width, height, others = [], theme = "light") {
     setAll(this.svg, { viewBox: `0 0 ${width} ${height}`, width, height })
+    others.forEach(({ style }, i) => {
+      const parts = ["otherline", "othertheory", "othermark"]
+      if (!this.paths.has(`otherline${i}`)) this.others.append(...parts.map((part) => this.pathOf(`${part}${i}`, part)))
+      const colour = legible(style.color, theme)
+      const [line, thin, mark] = parts.map((part) => this.paths.get(`${part}${i}`))
+      setAll(line, { stroke: colour, "stroke-dasharray": dashArray(style.dash) || false })
+      setAll(thin, { stroke: colour })
+      setAll(mark, { stroke: colour })
+    })
     this.shapes = new Map([...this.paths.keys()].map((name) => [name, []]))
     this.used = 0
   }
@@ -61,6 +80,14 @@ function logScale(values, start, end, room, least = 10, above = 1.06) {
   return { at, low, ticks: logTicks(low, high, room).map((value) => ({ at: at(value), text: tickText(value) })) }
 }
 
+// From `low` to 1, for cosines
+function cosineScale(values, start, end, room) {
+  const low = Math.min(0, Math.floor(Math.min(...values, 0) * 10) / 10)
+  const at = (value) => start + ((end - start) * (value - low)) / (1.02 - low)
+  const steps = room >= 6 ? [0, 0.2, 0.4, 0.6, 0.8, 1] : [0, 0.5, 1]
+  return { at, low, ticks: steps.map((value) => ({ at: at(value), text: String(value) })) }
+}
+
 function logTicks(low, high, room) {
   const first = Math.floor(Math.log10(low)) - 1
   const powers = Array.from({ length: Math.ceil(Math.log10(high)) - first + 2 }, (_, i) => first + i)
@@ -79,61 +106,67 @@ function reachOf(bars, others, theory) {
   return [...drawn, ...expected]
 }
 
-// The last layer by depth ----------------------------------------------------------------------------------------
+// The last layer by depth or by width ----------------------------------------------------------------------------
 
-const DEPTH_LAYERS = [
-  "grid", "shadowline", "shadowmark", "pin0", "pin1", "pin2", "pin3", "theoryline", "seriesline", "range", "mark",
-  "markopen", "ring",
+const SIZE_LAYERS = [
+  "grid", "shadowline", "shadowmark", "others", "theoryline", "seriesline", "range", "mark", "markopen", "ring",
 ]
 
-function depthPicture(sheet, { shown, before, pins, state, width, height, unit, style }) {
-  sheet.begin(width, height)
+function sizePicture(sheet, { shown, before, others, state, width, height, unit, style, theme }) {
+  sheet.begin(width, height, others, theme)
   setAll(sheet.paths.get("seriesline"), { "stroke-dasharray": dashArray(style.dash) || false })
-  const curves = depthCurves(shown.result, state)
-  const depths = distinct(curves.flatMap(({ points }) => points.map(({ depth }) => depth))).sort((a, b) => a - b)
-  const most = Math.max(...depths, 2)
-  const within = ({ points }) => ({ points: points.filter(({ depth }) => depth <= most) })
-  const [old, ...kept] = [before, ...pins].map((one) => (one ? depthCurves(one.result, state).map(within) : []))
+  const { key } = shown.result.config.along
+  const curves = sizeCurves(shown.result, state)
+  const sizes = distinct(curves.flatMap(({ points }) => points.map(({ at }) => at))).sort((a, b) => a - b)
+  const [least, most] = [Math.min(...sizes), Math.max(...sizes, 2)]
+  const within = ({ points }) => ({ points: points.filter(({ at }) => at <= most) })
+  const readCurves = (one) => (one?.result.config.along?.key === key ? sizeCurves(one.result, state).map(within) : [])
+  const [old, ...kept] = [before, ...others].map(readCurves)
   const [left, right, top, bottom] = [58 * unit, width - 20, 16 * unit, height - 42 * unit]
   const points = (list) => list.flatMap((curve) => curve.points)
   const reach = reachOf(points(curves), points([...old, ...kept.flat()]), state.theory)
   const y = logScale(reach, bottom, top, (bottom - top) / (30 * unit), 6, 1.6)
-  const x = (depth) => left + 14 + ((right - left - 28) * Math.log(depth)) / Math.log(most)
+  const x = (size) => left + 14 + ((right - left - 28) * Math.log(size / least)) / (Math.log(most / least) || 1)
   for (const tick of y.ticks) {
     sheet.line("grid", [left, tick.at], [right, tick.at])
     sheet.text(left - 8, tick.at + 4 * unit, tick.text, "lnp-tick", "end")
   }
   let free = -Infinity
-  for (const depth of depths) {
-    if (x(depth) < free) continue
-    sheet.text(x(depth), bottom + 18 * unit, String(depth), "lnp-tick", "middle")
-    free = x(depth) + 24 * unit
+  for (const size of sizes) {
+    if (x(size) < free) continue
+    sheet.text(x(size), bottom + 18 * unit, String(size), "lnp-tick", "middle")
+    free = x(size) + 24 * unit
   }
-  const title = width > 420 * unit ? "depth of the model (layers on each side)" : "depth of the model"
+  const long = key === "depth" ? "depth of the model (layers on each side)" : "width of the model (features of a token)"
+  const title = width > 420 * unit ? long : `${key} of the model`
   sheet.text((left + right) / 2, height - 6, title, "lnp-tick", "middle")
-  for (const curve of old) depthCurve(sheet, curve, x, y, style, "shadowline", "shadowmark")
-  kept.forEach((list, i) => list.forEach((curve) => depthCurve(sheet, curve, x, y, style, `pin${i}`, null)))
+  const theoryOf = ({ points }) => points.filter((point) => point.theory).map((p) => [x(p.at), y.at(p.theory)])
+  for (const curve of old) sizeCurve(sheet, curve, x, y, { line: "shadowline", mark: "shadowmark", marker: "circle" })
+  kept.forEach((list, i) => list.forEach((curve) => {
+    sizeCurve(sheet, curve, x, y, { line: `otherline${i}`, mark: `othermark${i}`, marker: others[i].style.marker })
+    const line = theoryOf(curve)
+    if (state.theory && others[i].live && line.length > 1) sheet.line(`othertheory${i}`, ...line)
+  }))
   for (const curve of curves) {
     const mark = curve === curves[0] ? "mark" : "markopen"
-    depthCurve(sheet, curve, x, y, style, null, mark)
-    const expected = curve.points.filter((point) => point.theory)
-    const line = expected.map((p) => [x(p.depth), y.at(p.theory)])
+    sizeCurve(sheet, curve, x, y, { line: "seriesline", mark, marker: style.marker, range: true })
+    const line = theoryOf(curve)
     if (state.theory && line.length > 1) sheet.line("theoryline", ...line)
-    const here = curve.points.find((p) => p.depth === shown.state.depth && p.kind === "number")
-    if (here) sheet.shape("ring", markerPath("circle", x(here.depth), y.at(here.mean), 11))
+    const here = curve.points.find((p) => p.at === shown.state[key] && p.kind === "number")
+    if (here) sheet.shape("ring", markerPath("circle", x(here.at), y.at(here.mean), 11))
   }
-  for (const [i, depth] of depths.entries()) {
-    const odd = points(curves).find((point) => point.depth === depth && point.kind !== "number")
-    if (odd) sheet.text(x(depth), bottom - 8 - (i % 2) * 16 * unit, KIND_WORDS[odd.kind], "lnp-odd", "middle")
+  for (const [i, size] of sizes.entries()) {
+    const odd = points(curves).find((point) => point.at === size && point.kind !== "number")
+    if (odd) sheet.text(x(size), bottom - 8 - (i % 2) * 16 * unit, KIND_WORDS[odd.kind], "lnp-odd", "middle")
   }
   sheet.end()
 }
 
-function depthCurve(sheet, { points }, x, y, style, line, mark) {
+function sizeCurve(sheet, { points }, x, y, { line, mark, marker, range = false }) {
   const kept = points.filter((point) => point.kind === "number")
-  if (kept.length > 1) sheet.line(line ?? "seriesline", ...kept.map((point) => [x(point.depth), y.at(point.mean)]))
-  for (const { depth, low, high, mean } of kept) {
-    if (!line) sheet.line("range", [x(depth), y.at(low)], [x(depth), y.at(high)])
-    if (mark) sheet.shape(mark, markerPath(line ? "circle" : style.marker, x(depth), y.at(mean), line ? 3.5 : 5.5))
+  if (kept.length > 1) sheet.line(line, ...kept.map((point) => [x(point.at), y.at(point.mean)]))
+  for (const { at, low, high, mean } of kept) {
+    if (range) sheet.line("range", [x(at), y.at(low)], [x(at), y.at(high)])
+    sheet.shape(mark, markerPath(marker, x(at), y.at(mean), range ? 5.5 : 4))
   }
 }

@@ -1,9 +1,11 @@
 // The named placements as chips.
 
-// The named placements: the usual ones and the reader's own in view, the others behind "more".
-function chipRow(onChange) {
+// The usual placements and the reader's own in view, the others behind "more". With "Compare", several are on.
+function chipRow({ onPress, onCompare }) {
   const element = htmlNode("div", { class: "lnk-chips", role: "group", "aria-label": "Placement" })
   const more = htmlNode("button", { type: "button", class: "lnk-more", "aria-expanded": "false" }, "more")
+  const compare = switchControl({ label: "Compare", onChange: onCompare })
+  setAll(compare.element, { title: "Draw several placements at once" })
   const chips = new Map()
   let open = false
   let last = null
@@ -13,13 +15,15 @@ function chipRow(onChange) {
     more.textContent = open ? "fewer" : "more"
     show(...last)
   })
-  function show(state, theme, placements) {
-    last = [state, theme, placements]
+  function show(state, theme, placements, several) {
+    last = [state, theme, placements, several]
     if (placements !== element.placements) fill(placements)
+    compare.show(several)
     for (const [key, chip] of chips) {
-      const pressed = key === state.placement
+      const chosen = key === state.placement
+      const pressed = chosen || (several && state.compare.includes(key))
       const shown = open || pressed || USUAL.includes(key) || placements[key].own
-      setAll(chip, { "aria-pressed": String(pressed), hidden: !shown })
+      setAll(chip, { "aria-pressed": String(pressed), "data-first": several && chosen, hidden: !shown })
       chip.style.setProperty("--chip", legible(placements[key].color, theme))
     }
   }
@@ -27,14 +31,14 @@ function chipRow(onChange) {
     element.placements = placements
     chips.clear()
     for (const [key, one] of Object.entries(placements)) {
-      const press = () => onChange({ placement: key })
+      const press = () => onPress(key)
       const title = [one.formula, referenceOf(one)].filter(Boolean).join(" · ")
       const about = { type: "button", class: "lnk-chip", title, "data-key": key, onclick: press }
       chips.set(key, htmlNode("button", about, swatch(one), one.label))
     }
     const rest = [...chips.keys()].some((key) => !USUAL.includes(key) && !placements[key].own)
     const order = [...USUAL.filter((key) => chips.has(key)), ...[...chips.keys()].filter((key) => !USUAL.includes(key))]
-    element.replaceChildren(...order.map((key) => chips.get(key)), ...(rest ? [more] : []))
+    element.replaceChildren(...order.map((key) => chips.get(key)), ...(rest ? [more] : []), compare.element)
   }
   return { element, show }
 }

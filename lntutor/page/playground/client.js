@@ -7,9 +7,9 @@ const NO_WORKERS = "This browser runs no workers here, so the page cannot comput
 const NO_KERNEL =
   "This browser cannot run the playground's arithmetic (WebAssembly with SIMD). Firefox, Chrome and Edge have it since 2021, Safari since 2023."
 
-// The model that a worker runs: the config with its rule's programs at this depth
-function modelOf(config, depth = config.depth) {
-  const { graph, stack, width, heads, attention, init, output_projection, norm, tokens } = config
+// The model that a worker runs: the config with its rule's programs at its depth
+function modelOf(config) {
+  const { graph, stack, depth, width, heads, attention, init, output_projection, norm, tokens } = config
   const sides = Object.fromEntries(STACKS[stack].map((side) => [side, programsOf(graph, stack, side, depth)]))
   const skip = Object.values(sides).every(hasSkip)
   const ffn = config.ffn * width
@@ -30,8 +30,9 @@ function bytesOf({ stack, depth, width, ffn, heads, tokens }) {
 }
 
 class Client {
-  constructor({ sample }) {
-    Object.assign(this, { sample, workers: [], unable: "", id: 0, asked: null, ready: new Map(), depth: 0, step: 1 })
+  // `alone`: nothing is measured ahead, and no seed waits for a hand to rest.
+  constructor({ sample }, { alone = false } = {}) {
+    Object.assign(this, { sample, alone, workers: [], unable: "", id: 0, asked: null, ready: new Map(), depth: 0, step: 1 })
     try {
       this.source = URL.createObjectURL(new Blob([WORKER], { type: "text/javascript" }))
     } catch {
@@ -54,7 +55,7 @@ class Client {
     asked.model = modelOf(config)
     asked.known = this.ready.get(JSON.stringify(asked.model))
     asked.ahead = this.aheadOf(config)
-    asked.models = config.depths?.map((depth) => modelOf(config, depth)) ?? null
+    asked.models = config.along?.values.map((value) => modelOf({ ...config, [config.along.key]: value })) ?? null
     const bytes = Math.max(...[asked.model, ...(asked.models ?? [])].map(bytesOf))
     if (bytes <= MOST_BYTES) return ""
     const [need, most] = [bytes, MOST_BYTES].map((count) => Math.round(count / 2 ** 20))
@@ -62,12 +63,12 @@ class Client {
   }
 
   // The models one layer deeper and one less deep that are not known, first the one that the depth goes towards
-  aheadOf({ depths, ...config }) {
+  aheadOf(config) {
     const { depth, graph } = config
     if (depth !== this.depth) this.step = depth < this.depth ? -1 : 1
     this.depth = depth
     const next = [depth + this.step, depth - this.step].filter((other) => other >= 1 && other <= graph.deepest)
-    const models = depths ? [] : next.map((other) => modelOf(config, other))
+    const models = config.along || this.alone ? [] : next.map((other) => modelOf({ ...config, depth: other }))
     return models.filter((model) => bytesOf(model) <= MOST_BYTES && !this.ready.has(JSON.stringify(model)))
   }
 
@@ -118,11 +119,11 @@ class Client {
 
   take(seed, message) {
     const { asked } = this
-    const part = (asked.parts[seed] ??= { depths: [] })
+    const part = (asked.parts[seed] ??= { sizes: [] })
     if (message.stage === "done") part.ended = true
-    else if (message.stage === "depth") part.depths.push(message)
+    else if (message.stage === "size") part.sizes.push(message)
     else part[message.stage] = message
-    if (message.stage === "measured" && seed === 0) setTimeout(() => this.sendOthers(asked), PAUSE)
+    if (message.stage === "measured" && seed === 0) setTimeout(() => this.sendOthers(asked), this.alone ? 0 : PAUSE)
     asked.onResult(resultOf(asked))
   }
 
@@ -156,16 +157,22 @@ function resultOf({ config, parts }) {
     done: measured.length === config.seeds && heard.every((part) => part.ended),
     ms,
     gradients: rowsOf(names, measured, predicted),
-    signals: sites.map(({ side, layer, site }, i) => ({
-      side, layer, site, values: Float64Array.from(measured, (part) => part.sites[i].value),
-      theory: predicted.length ? predicted.reduce((sum, part) => sum + part.sites[i].value, 0) / predicted.length : null,
-    })),
-    lastLayer: (config.depths ?? []).flatMap((depth, i) => {
-      const found = heard.map((part) => part.depths[i]).filter(Boolean)
-      return found.length ? rowsOf(found[0].names, found, found.filter((part) => part.squares)).map((row) => ({ depth, ...row })) : []
+    signals: sitesOf(sites, measured, predicted, "value"),
+    cosines: config.tokens > 1 ? sitesOf(sites, measured, predicted, "cosine") : [],
+    lastLayer: (config.along?.values ?? []).flatMap((at, i) => {
+      const found = heard.map((part) => part.sizes[i]).filter(Boolean)
+      return found.length ? rowsOf(found[0].names, found, found.filter((part) => part.squares)).map((row) => ({ at, ...row })) : []
     }),
     theoryNote: heard.map((part) => part.theory?.note).find(Boolean) ?? "",
   }
+}
+
+// One row per site of the stream; theory is the mean over the networks whose attention it took.
+function sitesOf(sites, measured, predicted, what) {
+  return sites.map(({ side, layer, site }, i) => ({
+    side, layer, site, values: Float64Array.from(measured, (part) => part.sites[i][what]),
+    theory: predicted.length ? predicted.reduce((sum, part) => sum + part.sites[i][what], 0) / predicted.length : null,
+  }))
 }
 
 // One row per matrix; theory is √ of the mean square over the networks whose attention it took.

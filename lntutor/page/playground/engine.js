@@ -9,6 +9,7 @@ const EPSILON = 2 ** -23
 const WEIGHTS = 320 * 2 ** 20 // bytes of samples that a worker keeps
 const WORDS = 1024
 const BLOCK = 2 ** 20
+const TINY = 1e-300
 
 class Memory {
   // The kernel's memory: what is kept, and what lives for one pass.
@@ -413,7 +414,22 @@ class Network extends Reading {
 
   site(name, x) {
     const { side, layer } = this.here
-    this.sites.push({ side, layer, site: name, value: this.variance(x) })
+    this.sites.push({ side, layer, site: name, value: this.variance(x), cosine: this.cosine(x) })
+  }
+
+  // The mean cosine between two different tokens; NaN where there is only one
+  cosine({ start, tokens, width }) {
+    const sum = new Float64Array(width)
+    const numbers = this.memory.floats(start, tokens * width)
+    let count = 0
+    for (let at = 0; at < numbers.length; at += width) {
+      let square = 0
+      for (let i = 0; i < width; i++) square += numbers[at + i] ** 2
+      const size = Math.max(Math.sqrt(square), TINY)
+      for (let i = 0; i < width; i++) sum[i] += numbers[at + i] / size
+      count += square / size ** 2
+    }
+    return (sum.reduce((all, x) => all + x * x, 0) - count) / (count * (count - 1))
   }
 
   variance(x) {

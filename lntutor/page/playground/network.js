@@ -2,7 +2,7 @@
 
 const NETWORK_LAYERS = [
   "grid", "layerbox", "wire", "branchwire", "sub", "normbar", "dot", "shadow", "shadowedge", "bar", "baropen",
-  "range", "mark", "theory", "pin0", "pin1", "pin2", "pin3",
+  "lemma", "range", "mark", "theory", "others",
 ]
 const MOST_ROW = 1 / 6 // a layer is at most this share of the height, so that a shallow network is a low one
 
@@ -27,19 +27,19 @@ function networkLayout({ sides, depth, width, height, unit }) {
   return { columns, glyph, wide, row, top, base, depth, heightOf, topOf, unit, width, height }
 }
 
-function networkPicture(sheet, { shown, before, pins, state, width, height, unit, style }) {
+function networkPicture(sheet, { shown, before, others, state, width, height, unit, style, theme }) {
   const sides = sidesOf(shown.state)
   const place = networkLayout({ sides, depth: shown.state.depth, width, height, unit })
-  sheet.begin(width, height)
-  for (const side of sides) drawColumn(sheet, place, shown, side, state.view)
-  if (shown.result) drawBars(sheet, place, { shown, before, pins, state, style })
+  sheet.begin(width, height, others, theme)
+  for (const side of sides) drawColumn(sheet, place, shown, side, state)
+  if (shown.result) drawBars(sheet, place, { shown, before, others, state, style })
   sheet.end()
   return place
 }
 
 // The layers of one side -----------------------------------------------------------------------------------------
 
-function drawColumn(sheet, place, { state, shapes }, side, view) {
+function drawColumn(sheet, place, { state, shapes }, side, drawn) {
   const { columns, glyph, row, base, depth, topOf, unit, wide } = place
   const { left, box } = columns[side]
   const stream = box + glyph * 0.17
@@ -49,7 +49,7 @@ function drawColumn(sheet, place, { state, shapes }, side, view) {
   sheet.line("wire", [stream - 4, ends + 5], [stream, ends], [stream + 4, ends + 5])
   const read = state.stack === "encoder-decoder" && side === "encoder" && place.width > 760 * unit
   sheet.text(left, 14 * unit, capitalised(side) + (read ? ": the decoder reads its output" : ""), "lnp-side")
-  if (wide || view !== "signal") sheet.text(box + glyph * 0.3, base + 17 * unit, "input", "lnp-tick")
+  if (wide || !ofStream(drawn)) sheet.text(box + glyph * 0.3, base + 17 * unit, "input", "lnp-tick")
   const step = layerStep(row, unit)
   for (let layer = 1; layer <= depth; layer++) {
     drawLayer(sheet, place, shapes[side].layers[layer - 1], box, stream, layer)
@@ -97,19 +97,22 @@ function mergedSubs(subs) {
 
 // Bars -----------------------------------------------------------------------------------------------------------
 
-function drawBars(sheet, place, { shown, before, pins, state, style }) {
+function drawBars(sheet, place, { shown, before, others, state, style }) {
   const read = (one) => barsOf(one.result, { ...one.state, view: state.view, parameter: state.parameter })
   const bars = read(shown)
   const old = before ? read(before).filter((bar) => place.columns[bar.side]) : []
-  const kept = pins.map((pin) => read(pin).filter((bar) => place.columns[bar.side]))
-  const reach = reachOf(bars, [...old, ...kept.flat()], state.theory)
+  const kept = others.map((one) => read(one).filter((bar) => place.columns[bar.side]))
+  const lemma = state.view === "signal" && state.lemma2 ? lemmaOf([shown, ...others], place) : []
+  const reach = [...reachOf(bars, [...old, ...kept.flat()], state.theory), ...lemma.flatMap(({ low, high }) => [low, high])]
   const { bars: start, end } = Object.values(place.columns)[0]
-  const scale = logScale(reach, 0, end - start, Math.max(3, (end - start) / (46 * place.unit)))
+  const room = Math.max(3, (end - start) / (46 * place.unit))
+  const scale = (state.view === "similarity" ? cosineScale : logScale)(reach, 0, end - start, room)
   for (const { bars: left } of Object.values(place.columns)) drawAxis(sheet, place, scale, left)
   const depthOf = (one) => one.state.depth
   const fits = (bar) => bar.row <= place.depth || depthOf(before) === place.depth // a final norm stands at its height
   for (const bar of old.filter(fits)) drawShadow(sheet, place, scale, bar)
-  kept.forEach((list, i) => drawPin(sheet, place, scale, list, `pin${i}`, depthOf(pins[i])))
+  for (const part of lemma) drawLemma(sheet, place, scale, part)
+  kept.forEach((list, i) => drawOther(sheet, place, scale, list, others[i], i, state))
   for (const bar of bars) drawBar(sheet, place, scale, bar, state, style)
   drawOdd(sheet, place, state, bars)
 }
@@ -141,15 +144,40 @@ function drawShadow(sheet, place, scale, bar) {
   sheet.rect("shadowedge", x + width - 1.5, y, 2, height)
 }
 
-function drawPin(sheet, place, scale, bars, name, depth) {
+// The curve of another model through its layers; small strokes are its theory.
+function drawOther(sheet, place, scale, bars, { state: { depth }, style, live }, i, { theory }) {
   const drawn = bars.filter((bar) => !bar.lane && bar.kind === "number" && bar.row <= Math.min(depth, place.depth))
+  const step = Math.ceil(11 / place.row)
   for (const side of distinct(drawn.map((bar) => bar.side))) {
-    const own = drawn.filter((bar) => bar.side === side)
-    const points = own.sort((a, b) => a.row - b.row).map((bar) =>
+    const own = drawn.filter((bar) => bar.side === side).sort((a, b) => a.row - b.row)
+    const points = own.map((bar) =>
       [strip(place, bar)[0] + scale.at(bar.mean), place.topOf(bar.row) + place.heightOf(bar.row) / 2])
-    if (points.length > 1) sheet.line(name, ...points)
-    else if (points.length) sheet.line(name, [points[0][0], points[0][1] - 8], [points[0][0], points[0][1] + 8])
+    if (points.length > 1) sheet.line(`otherline${i}`, ...points)
+    else if (points.length) sheet.line(`otherline${i}`, [points[0][0], points[0][1] - 8], [points[0][0], points[0][1] + 8])
+    own.forEach((bar, at) => {
+      const [x, y] = points[at]
+      if ((bar.row - own[0].row) % step === 0) sheet.shape(`othermark${i}`, markerPath(style.marker, x, y, 3.6))
+      const expected = theory && live && bar.theory !== null ? scale.at(bar.theory) : -1
+      const reach = Math.min(6, place.heightOf(bar.row) * 0.4)
+      const left = strip(place, bar)[0]
+      if (expected >= 0 && left + expected <= place.columns[side].right)
+        sheet.line(`othertheory${i}`, [left + expected, y - reach], [left + expected, y + reach])
+    })
   }
+}
+
+// Lemma 2 on the first side: Pre-LN's stream between 1 + l/2 and 1 + 3l/2, Post-LN's sum before its norm at 3/2
+function lemmaOf(models, place) {
+  const keys = new Set(models.map(({ state }) => state.placement))
+  const rows = Array.from({ length: place.depth }, (_, i) => i + 1)
+  const pre = keys.has("pre") ? rows.map((row) => ({ row, low: 1 + row / 2, high: 1 + (3 * row) / 2 })) : []
+  return [...pre, ...(keys.has("post") ? rows.map((row) => ({ row, low: 1.5, high: 1.5 })) : [])]
+}
+
+function drawLemma(sheet, place, scale, { row, low, high }) {
+  const { bars } = Object.values(place.columns)[0]
+  const width = Math.max(2.5, scale.at(high) - scale.at(low))
+  sheet.rect("lemma", bars + scale.at(low), place.topOf(row), width, place.heightOf(row))
 }
 
 function drawBar(sheet, place, scale, bar, state, style) {
@@ -163,11 +191,11 @@ function drawBar(sheet, place, scale, bar, state, style) {
   if (bar.values.length > 1) sheet.line("range", [x + scale.at(bar.low), middle], [x + scale.at(bar.high), middle])
   if (radius > 1.4 && bar.values.length > 1)
     for (const value of bar.values) sheet.shape("mark", markerPath(style.marker, x + scale.at(value), middle, radius))
-  const theory = state.theory && bar.theory ? scale.at(bar.theory) : -1
+  const theory = state.theory && bar.theory !== null ? scale.at(bar.theory) : -1
   if (theory >= 0 && theory <= place.columns[bar.side].end - x + 4) sheet.rect("theory", x + theory - 1, y, 2.2, height)
   if (height < 12.5 * place.unit) return
-  const words = columnText(bar.mean, place.wide ? 3 : 2)
-  const lane = bar.lanes > 1 && place.wide && state.view !== "signal" ? `${bar.block} ` : ""
+  const words = state.view === "similarity" ? fixedText(bar.mean) : columnText(bar.mean, place.wide ? 3 : 2)
+  const lane = bar.lanes > 1 && place.wide && !ofStream(state) ? `${bar.block} ` : ""
   const name = place.wide ? "lnp-number" : "lnp-number lnp-narrow"
   sheet.text(place.columns[bar.side].right, middle + 4.2 * place.unit, lane + words, name, "end")
 }
@@ -189,7 +217,7 @@ function drawOdd(sheet, place, state, bars) {
 function writeOdd(sheet, place, state, first, last) {
   const [x, low, height] = strip(place, first)
   const [, high] = strip(place, last)
-  const block = first.lanes > 1 && place.wide && state.view !== "signal" ? `${first.block}: ` : ""
+  const block = first.lanes > 1 && place.wide && !ofStream(state) ? `${first.block}: ` : ""
   const words = block + KIND_WORDS[first.kind]
   if (place.row >= 20 || last.row === first.row) {
     for (let row = first.row; row <= last.row; row++) {

@@ -7,7 +7,7 @@ function linkOf(state, start) {
   const shown = new URLSearchParams()
   for (const [name, value] of Object.entries(state)) {
     const said = state.placement ? "slots" : "placement"
-    if (name !== said && value !== start[name]) shown.set(name, value)
+    if (name !== said && !sameValue(value, start[name])) shown.set(name, value)
   }
   return shown.toString()
 }
@@ -15,6 +15,7 @@ function linkOf(state, start) {
 // The state that an address asks for, in the types of the start; whether it makes sense is for the view to say.
 function stateOf(hash, start) {
   const valueOf = (name, text) => {
+    if (Array.isArray(start[name])) return text.split(",").filter(Boolean)
     if (typeof start[name] === "number") return /^-?\d+$/.test(text) ? Number(text) : text
     return typeof start[name] === "boolean" ? { true: true, false: false }[text] ?? text : text
   }

@@ -27,9 +27,27 @@ SHARED = ("rules.js",)  # first in the page and in its workers
 WORKER = ("engine.js", "theory.js", "worker.js")  # in workers only
 ADAPTERS = ("widget.js", "page.js")  # the two ways in: under a kernel, and alone
 START: dict[str, Any] = {  # the state of a new playground
-    "placement": "post", "slots": "C",
-    **{name: value for name, value in DEFAULTS.items() if name != "placements"},
-    "parameter": "W_2", "view": "gradient", "theory": True, "lecture": False,
+    "placement": "post", "slots": "C", **DEFAULTS,
+    "parameter": "W_2", "view": "gradient", "theory": True, "lemma2": False, "lecture": False, "compare": [],
+}  # fmt: skip
+THEOREM: dict[str, Any] = {
+    "stack": "encoder", "heads": 1, "attention": "uniform", "init": "theory", "ffn": 1, "output_projection": False,
+    "width": 256, "compare": ["pre"],
+}  # fmt: skip
+FIGURE_3: dict[str, Any] = {"width": 512, "heads": 4, "ffn": 2, "init": "torch", "compare": ["pre"]}
+PRESETS: dict[str, dict[str, Any]] = {  # settings by name; the others are as at the start
+    "post and pre": {"compare": ["pre"]},
+    "theorem": THEOREM,
+    "theorem by depth": {**THEOREM, "view": "depth", "depth": 24},
+    "figure 3": FIGURE_3,
+    "figure 3c": {**FIGURE_3, "view": "depth", "depth": 14, "seeds": 2},
+    "lemma 2": {**THEOREM, "tokens": 1, "view": "signal", "lemma2": True},
+    "token collapse": {
+        "stack": "encoder", "attention": "uniform", "depth": 24, "tokens": 32, "view": "similarity", "compare": ["pre"],
+    },
+    "with LN and skip": {
+        "depth": 12, "compare": [key for key in PLACEMENTS if key not in ("post", "none", "no_residual", "tfixup")],
+    },
 }  # fmt: skip
 
 
@@ -42,7 +60,8 @@ def data() -> dict[str, Any]:
     """What the page is given: every placement there is now with its graph and look, every choice of slots."""
     placements = {key: _placement(key, placement) for key, placement in PLACEMENTS.items()}
     slots = {some: graph_of(in_slots(some))[0] for some in ALL_SLOTS}
-    return {"placements": placements, "slots": slots, "defaults": start(), "sample": repr(DRAWN) if DRAWN else ""}
+    sample = repr(DRAWN) if DRAWN else ""
+    return {"placements": placements, "slots": slots, "defaults": start(), "presets": PRESETS, "sample": sample}
 
 
 def _placement(key: str, placement: Placement) -> dict[str, Any]:
@@ -62,6 +81,11 @@ def graph_of(placement: Placement) -> tuple[dict[str, Any] | None, str]:
         return exported(placement), ""
     except ValueError as error:
         return None, str(error)
+
+
+def error_of(key: str) -> str:
+    """Why the page cannot compute a placement, in a sentence; "" if it can."""
+    return graph_of(PLACEMENTS[key])[1]
 
 
 @lru_cache(maxsize=256)
@@ -95,7 +119,13 @@ def link(state: dict[str, Any]) -> str:
     """What differs from the start, as it stands behind the # of the page's address."""
     shown = {name: value for name, value in state.items() if value != START[name]}
     shown.pop("slots" if state["placement"] else "placement", None)
-    return urlencode({name: str(value).lower() if isinstance(value, bool) else value for name, value in shown.items()})
+    return urlencode({name: _in_link(value) for name, value in shown.items()}, safe=",")
+
+
+def _in_link(value: Any) -> Any:
+    if isinstance(value, list):
+        return ",".join(value)
+    return str(value).lower() if isinstance(value, bool) else value
 
 
 def as_script(value: Any) -> str:

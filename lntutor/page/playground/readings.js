@@ -40,31 +40,44 @@ function gradientBars(result, parameter) {
   }))
 }
 
-// Bars of the size of the stream: row 0 is the input, the row after the last layer is what leaves the side.
-function signalBars(result) {
+// Bars of the stream's sites: row 0 is the input, the row after the last layer is what leaves the side.
+function siteBars(result, sites, read) {
   const top = result.config.depth + 1
-  const lanes = new Set(result.signals.some((one) => one.site === "sum") ? ["out", "sum"] : ["out"])
-  return result.signals.map((one) => ({
+  const lanes = new Set(sites.some((one) => one.site === "sum") ? ["out", "sum"] : ["out"])
+  return sites.map((one) => ({
     side: one.side,
     row: one.site === "in" ? 0 : one.site === "final" ? top : one.layer,
     lane: one.site === "sum" ? 1 : 0,
     lanes: one.site === "in" || one.site === "final" ? 1 : lanes.size,
     block: one.site,
-    theory: predicted(one.theory),
-    ...reading(one.values),
+    ...read(one),
   }))
 }
 
-const barsOf = (result, state) =>
-  state.view === "signal" ? signalBars(result) : gradientBars(result, state.parameter)
+const sizeReading = ({ values, theory }) => ({ theory: predicted(theory), ...reading(values) })
 
-// The last layer of models of several depths: one curve per block.
-function depthCurves(result, state) {
+function cosineReading({ values, theory }) {
+  const kept = [...values]
+  const expected = Number.isFinite(theory) ? theory : null
+  if (!kept.every(Number.isFinite)) return { theory: expected, kind: "overflow", values: [] }
+  const [low, high] = [Math.min(...kept), Math.max(...kept)]
+  return { theory: expected, kind: "number", values: kept, mean: meanOf(kept), low, high }
+}
+
+function barsOf(result, { view, parameter }) {
+  if (view === "signal") return siteBars(result, result.signals, sizeReading)
+  return view === "similarity" ? siteBars(result, result.cosines.filter(({ site }) => site !== "sum"), cosineReading) : gradientBars(result, parameter)
+}
+
+const ofStream = ({ view }) => view === "signal" || view === "similarity"
+
+// The last layer of models of several sizes: one curve per block.
+function sizeCurves(result, state) {
   const found = result.lastLayer.filter((one) => one.parameter === state.parameter)
   return distinct(found.map((one) => one.block)).map((block) => {
     const points = found
       .filter((one) => one.block === block)
-      .map((one) => ({ depth: one.depth, theory: predicted(one.theory), ...reading(one.values, one.below) }))
+      .map((one) => ({ at: one.at, theory: predicted(one.theory), ...reading(one.values, one.below) }))
     return { block, points, slope: slopeOf(points, "mean"), predicted: slopeOf(points, "theory") }
   })
 }
@@ -72,22 +85,27 @@ function depthCurves(result, state) {
 // Least squares in log–log, over the points that are measured (and predicted, where theory is asked for).
 function slopeOf(points, key) {
   const kept = points.filter((p) => p.kind === "number" && p[key] > 0)
-  if (distinct(kept.map((p) => p.depth)).length < 2) return null
-  const x = kept.map((p) => Math.log(p.depth))
+  if (distinct(kept.map((p) => p.at)).length < 2) return null
+  const x = kept.map((p) => Math.log(p.at))
   const y = kept.map((p) => Math.log(p[key]))
   const [mx, my] = [meanOf(x), meanOf(y)]
   return x.reduce((sum, v, i) => sum + (v - mx) * (y[i] - my), 0) / x.reduce((sum, v) => sum + (v - mx) ** 2, 0)
 }
 
-// The depths of the by-depth view: doubling, up to the depth of the slider, and that depth itself.
-function depthsOf(depth) {
-  const top = Math.max(depth, 8)
-  return distinct([1, 2, 4, 8, 16, 32, depth]).filter((d) => d <= top).sort((a, b) => a - b)
+// The sizes of the views by depth and by width: doubling, up to that of the slider, and that itself; else null.
+function alongOf(state) {
+  const { view: key } = state
+  if (key !== "depth" && key !== "width") return null
+  const [first, least] = key === "depth" ? [1, 8] : [16, 64]
+  const top = Math.max(state[key], least)
+  const doubled = Array.from({ length: 6 }, (_, i) => first * 2 ** i)
+  const values = distinct([...doubled, state[key]]).filter((size) => size <= top)
+  return { key, values: values.sort((a, b) => a - b) }
 }
 
-// Whether the first network of every depth has answered.
-const everyDepthIn = ({ config, lastLayer }) =>
-  distinct(lastLayer.map(({ depth }) => depth)).length === (config.depths ?? []).length
+// Whether the first network of every size has answered.
+const everySizeIn = ({ config, lastLayer }) =>
+  distinct(lastLayer.map(({ at }) => at)).length === (config.along?.values ?? []).length
 
 // All matrices and seeds of a result, as rows with the columns of ln.gradient_norms.
 function tableOf({ state, result }) {

@@ -59,24 +59,30 @@ const csvOf = (rows) =>
 
 const readings = ({ kind, mean, low, high }) =>
   kind === "number" ? [mean, low, high].map((value) => numberText(value, 4)) : [KIND_WORDS[kind], "", ""]
-const expectation = ({ theory }) => (theory ? numberText(theory, 4) : "")
+const expectation = ({ theory }) => (theory === null ? "" : numberText(theory, 4))
 
-function barRows(bars, { view }) {
+function barRows(bars, state) {
   const rows = bars.map((bar) => [bar.side, String(bar.row), bar.block, ...readings(bar), expectation(bar)])
-  return { heads: ["side", "layer", view === "signal" ? "site" : "block"], rows }
+  return { heads: ["side", "layer", ofStream(state) ? "site" : "block"], rows }
 }
 
-function depthRows(result, state) {
-  const row = (block) => (point) => [String(point.depth), block, ...readings(point), expectation(point)]
-  const rows = depthCurves(result, state).flatMap(({ block, points }) => points.map(row(block)))
-  return { heads: ["depth", "block"], rows }
+function sizeRows(result, state) {
+  const row = (block) => (point) => [String(point.at), block, ...readings(point), expectation(point)]
+  const rows = sizeCurves(result, state).flatMap(({ block, points }) => points.map(row(block)))
+  return { heads: [result.config.along.key, "block"], rows }
 }
 
-function tableNode({ heads, rows }, { view, parameter }) {
+// The tables of several models below each other, each row with the name of its model
+function namedRows(tables) {
+  const [{ heads }] = tables.map(([, table]) => table)
+  return { heads: ["placement", ...heads], rows: tables.flatMap(([name, { rows }]) => rows.map((row) => [name, ...row])) }
+}
+
+function tableNode({ heads, rows }, state) {
   const line = (tag, attributes) => (cells) =>
     htmlNode("tr", {}, ...cells.map((words) => htmlNode(tag, attributes, words)))
-  const words = view === "signal" ? "Size of the stream, ‖x‖²/d"
-    : `Gradient norm of ${parameter}${heads[0] === "depth" ? " in the last layer" : ""}`
+  const words = { signal: "Size of the stream, ‖x‖²/d", similarity: "Mean cosine between two tokens" }[state.view]
+    ?? `Gradient norm of ${state.parameter}${alongOf(state) ? " in the last layer" : ""}`
   const head = line("th", { scope: "col" })([...heads, "mean", "lowest", "highest", "theory"])
   const body = htmlNode("tbody", {}, ...rows.map(line("td")))
   return htmlNode("table", {}, htmlNode("caption", {}, words), htmlNode("thead", {}, head), body)

@@ -3,7 +3,7 @@
 const wholeNumbers = (low, high) => Array.from({ length: high - low + 1 }, (_, i) => low + i)
 const ALLOWED = {
   depth: wholeNumbers(1, 48),
-  width: [16, 32, 48, 64, 96, 128, 192, 256],
+  width: [16, 32, 48, 64, 96, 128, 192, 256, 384, 512],
   stack: ["encoder-decoder", "encoder", "decoder"],
   heads: [1, 2, 4, 8],
   tokens: [1, 2, 4, 8, 16, 32, 64],
@@ -14,8 +14,9 @@ const ALLOWED = {
   norm: ["layer", "rms"],
   parameter: ["W_Q", "W_K", "W_V", "W_O", "W_1", "W_2"],
   seeds: wholeNumbers(1, 10),
-  view: ["gradient", "signal", "depth"],
+  view: ["gradient", "depth", "width", "signal", "similarity"],
   theory: [true, false],
+  lemma2: [true, false],
   lecture: [true, false],
 }
 const RANGES = { depth: "1..48", seeds: "1..10" }
@@ -29,7 +30,10 @@ const FOLD = [ // name, legend, words for the values
   ["heads", "Heads", String],
   ["tokens", "Tokens", String],
 ]
-const SWITCHES = [["output_projection", "W_O after attention"], ["theory", "Theory"], ["lecture", "Large type"]]
+const SWITCHES = [
+  ["output_projection", "W_O after attention"], ["theory", "Theory"], ["lemma2", "Lemma 2"], ["lecture", "Large type"],
+]
+const VIEWS = { gradient: "Gradient", depth: "By depth", width: "By width", signal: "Signal", similarity: "Likeness" }
 const USUAL = ["post", "pre", "peri", "res_post", "none"]
 
 // The placements of the page: their slots, the graph of any choice of slots, and the name of one.
@@ -61,12 +65,33 @@ class Placements {
     return next
   }
 
+  // The states of the placements that stand beside the chosen one
+  beside(state) {
+    const keys = distinct(state.compare).filter((key) => key !== state.placement && this.all[key]?.graph)
+    return keys.map((placement) => ({ ...state, placement, slots: this.slots[placement] }))
+  }
+
+  // The change of a press on a chip: it is chosen, or put beside the chosen one, or taken away again.
+  pressed({ placement, compare }, key, several) {
+    if (!several) return { placement: key }
+    if (key !== placement) {
+      return { compare: compare.includes(key) ? compare.filter((one) => one !== key) : [...compare, key] }
+    }
+    const [next, ...rest] = compare.filter((one) => one !== key)
+    return next ? { placement: next, compare: rest } : {}
+  }
+
   // Why a change makes no sense, in one sentence; "" if it does.
   problem(change) {
     for (const [key, value] of Object.entries(change)) {
       const shown = typeof value === "string" ? `'${value}'` : String(value)
       const listed = (values) => `${key} must be ${RANGES[key] ?? `one of ${values.join(", ")}`}, got ${shown}`
-      if (key === "placement") {
+      if (key === "compare") {
+        const wrong = Array.isArray(value) ? value.find((one) => !Object.hasOwn(this.all, one)) : shown
+        if (wrong !== undefined) return `compare must be placements out of ${Object.keys(this.all).join(", ")}, got '${wrong}'`
+        const unable = value.find((one) => !this.all[one].graph)
+        if (unable !== undefined) return this.all[unable].error
+      } else if (key === "placement") {
         if (value && !Object.hasOwn(this.all, value)) return listed(Object.keys(this.all))
       } else if (key === "slots") {
         const good = value === null || (typeof value === "string" && /^[ABCD]*$/.test(value))

@@ -2,7 +2,6 @@
 // mean_field.py, from which the formulas are; matrices are n × n in float64, one network at a time).
 
 const DIGITS = 1e-9 // a difference below this share of its two terms may be mostly round-off
-const TINY = 1e-300
 
 // Matrices
 
@@ -242,9 +241,16 @@ class Streams extends Reading {
     return mean(diagonal(x.mixture.cov, this.n))
   }
 
+  cosine({ mixture: { cov } }) {
+    const { n } = this
+    const size = diagonal(cov, n).map(Math.sqrt)
+    const all = cov.reduce((sum, c, at) => sum + c / (size[Math.floor(at / n)] * size[at % n]), 0)
+    return (all - n) / (n * (n - 1))
+  }
+
   site(name, x) {
     const { side, layer } = this.here
-    this.sites.push({ side, layer, site: name, value: this.variance(x) })
+    this.sites.push({ side, layer, site: name, value: this.variance(x), cosine: this.cosine(x) })
   }
 
   async back(out, G, breathe) {

@@ -3,6 +3,7 @@
 const PATIENCE_OF_EYE = 80 // ms after which a picture that waits for its numbers is dimmed
 const GESTURE = 1200 // ms: moves of one slider closer than this are one change
 const MOST_PINS = 4
+const ONE_TOKEN = "The likeness of tokens needs two tokens or more: set Tokens to 2 or more"
 const HINT = "Drag a norm to another slot, click a slot, or move a slider: every layer answers."
 
 class PlaygroundView {
@@ -10,12 +11,14 @@ class PlaygroundView {
     Object.assign(this, { data, onState, onTable, link, wantedTheme: theme })
     this.placements = new Placements(data.placements, data.slots)
     this.state = this.placements.next(data.defaults, { placement: data.defaults.placement })
-    Object.assign(this, { preview: null, shown: null, settled: null, before: null, pins: [], layer: 1 })
+    Object.assign(this, { preview: null, shown: null, settled: null, before: null, pins: [], layer: 1, several: false })
     Object.assign(this, { request: 0, asked: "", edition: 0, lastSlots: "C" })
     this.model = this.textOf(this.state)
     this.build(root)
     this.watch()
     this.client = new Client(data)
+    const onError = (sentence) => this.refuse(sentence)
+    this.company = new Company(data, { onNews: () => this.companyCame(), onError })
     const problem = this.take(state ?? {})
     this.ask()
     if (problem) this.fail(problem)
@@ -29,7 +32,8 @@ class PlaygroundView {
     this.finding = htmlNode("p", { class: "lnp-finding" })
     this.ago = htmlNode("p", { class: "lnp-ago" })
     this.voice = htmlNode("p", { class: "lnp-hidden", role: "status" })
-    this.chips = chipRow(change)
+    const press = (key) => change(this.placements.pressed(this.state, key, this.several))
+    this.chips = chipRow({ onPress: press, onCompare: (on) => this.compare(on) })
     this.slots = slotDrawing({ onSlots: (slots) => change({ slots }), onPreview: (slots) => this.hover(slots) })
     this.diagram = htmlNode("div", { class: "lnp-diagrams", hidden: true })
     this.rule = htmlNode("p", { class: "lnp-rule" })
@@ -38,7 +42,7 @@ class PlaygroundView {
     this.picture = svgNode("svg", { class: "lnp-picture", role: "img" })
     this.curves = svgNode("svg", { class: "lnp-picture lnp-curves", role: "img", hidden: true })
     this.sheet = new Sheet(this.picture, NETWORK_LAYERS)
-    this.depthSheet = new Sheet(this.curves, DEPTH_LAYERS)
+    this.sizeSheet = new Sheet(this.curves, SIZE_LAYERS)
     this.busy = htmlNode("span", { class: "lnp-busy", "aria-hidden": "true" })
     this.frame = htmlNode("div", { class: "lnp-frame-of-picture" }, this.picture, this.curves)
     this.readout = htmlNode("p", { class: "lnp-readout" })
@@ -67,12 +71,11 @@ class PlaygroundView {
   buildControls(change) {
     const one = (key) => (value) => change({ [key]: value })
     const segment = (key, label, words) => segmentControl({ label, values: ALLOWED[key], words, onChange: one(key) })
-    const viewWords = (view) => ({ gradient: "Gradient", signal: "Signal", depth: "By depth" })[view]
     this.controls = {
       depth: sliderControl({ label: "Depth", values: ALLOWED.depth, onChange: one("depth") }),
       width: sliderControl({ label: "Width", values: ALLOWED.width, onChange: one("width") }),
       seeds: sliderControl({ label: "Networks", values: ALLOWED.seeds, onChange: one("seeds") }),
-      view: segment("view", "Picture", viewWords),
+      view: segment("view", "Picture", (view) => VIEWS[view]),
     }
     for (const [key, label, words] of FOLD) this.controls[key] = segment(key, label, words)
     for (const [key, label] of SWITCHES) this.controls[key] = switchControl({ label, onChange: one(key) })
@@ -90,7 +93,10 @@ class PlaygroundView {
     const title = "Keep this state in the picture while you change things"
     this.pinButton = buttonNode("Pin", () => this.pin(), { title })
     const reset = buttonNode("Reset", () => this.reset(), { title: "Back to the start" })
-    const buttons = htmlNode("div", { class: "lnp-buttons" }, this.pinButton, reset, this.menu.element)
+    const preset = (values) => () => this.change({ ...this.data.defaults, ...values, lecture: this.state.lecture })
+    const named = Object.entries(this.data.presets).map(([name, values]) => [name, preset(values)])
+    this.presets = menuControl("Presets", named)
+    const buttons = htmlNode("div", { class: "lnp-buttons" }, this.presets.element, this.pinButton, reset, this.menu.element)
     this.foot = htmlNode("div", { class: "lnp-foot" }, fold, buttons)
     this.copyText = htmlNode("input", { type: "text", readonly: true, "aria-label": "Copied text" })
     this.copied = htmlNode("p", { class: "lnp-copied", hidden: true }, htmlNode("span", {}, "Copied:"), this.copyText)
@@ -135,7 +141,14 @@ class PlaygroundView {
     }
     Object.assign(this, { state: next, model })
     if (next.slots !== null) this.lastSlots = next.slots
+    if ("compare" in change && next.compare.length) this.several = true
     return ""
+  }
+
+  // Let chips be pressed one by one beside each other, or leave the chosen one alone again.
+  compare(on) {
+    this.several = on
+    this.change({ compare: [] })
   }
 
   change(change) {
@@ -177,33 +190,57 @@ class PlaygroundView {
   ask() {
     const state = this.wanted
     const text = this.textOf(state)
-    const depths = state.view === "depth" ? depthsOf(state.depth) : null
-    const asked = `${text}${depths ?? ""}`
-    if (asked === this.asked) return this.shown?.text === text && this.fresh()
-    this.asked = asked
-    const request = ++this.request
+    const along = alongOf(state)
+    const asked = JSON.stringify([text, along])
+    const same = asked === this.asked
     clearTimeout(this.waiting)
+    this.waiting = setTimeout(() => this.dim("computing…"), PATIENCE_OF_EYE)
+    if (!same) this.askOne(state, text, along)
+    const beside = this.placements.beside(state).map((one) => this.member(one, along))
+    this.company.ask(beside)
+    this.fresh()
+  }
+
+  askOne(state, text, along) {
+    this.asked = JSON.stringify([text, along])
+    const request = ++this.request
     const graph = this.placements.graphOf(state)
     if (!graph) return this.refuse(this.data.placements[state.placement].error)
-    if (!depths && this.shown?.text === text && this.shown.result.done) return this.fresh()
-    this.waiting = setTimeout(() => this.dim("computing…"), PATIENCE_OF_EYE)
-    const config = { graph, theory: true, depths }
-    for (const key of MODEL_KEYS) config[key] = state[key]
+    if (state.view === "similarity" && state.tokens === 1) return this.refuse(ONE_TOKEN)
+    if (!along && this.shown?.text === text && this.shown.result.done) return
     const current = (act) => (given) => request === this.request && act(given)
-    this.client.request(config, {
-      onResult: current((result) => this.receive({ state, text, graph, depths }, result)),
+    this.client.request(configOf(state, graph, along), {
+      onResult: current((result) => this.receive({ state, text, graph, along }, result)),
       onError: current((sentence) => this.refuse(sentence)),
     })
   }
 
-  receive({ state, text, graph, depths }, result) {
-    if (this.byDepth && depths && !everyDepthIn(result)) return // one curve gives way to another at once
-    this.fresh()
+  member(state, along) {
+    const graph = this.placements.graphOf(state)
+    const style = this.placements.styleOf(state)
+    return { state, text: this.textOf(state), graph, style, config: configOf(state, graph, along) }
+  }
+
+  receive({ state, text, graph, along }, result) {
+    if (this.bySize && along && !everySizeIn(result)) return // one curve gives way to another at once
     this.shown = { state, text, result, shapes: shapesOf(graph, state) }
+    this.fresh()
     if (text === this.model) this.settled = this.shown
-    if (result.done && text === this.model) this.onTable?.(this.rows())
+    this.tellTable()
     if (result.seeds === 1) this.draw() // at once: a hand waits
     else this.invalidate()
+  }
+
+  // A placement beside the chosen one has been measured.
+  companyCame() {
+    this.fresh()
+    this.tellTable()
+    this.invalidate()
+  }
+
+  tellTable() {
+    const rows = this.settled?.result.done && this.company.done ? this.rows() : []
+    if (rows.length) this.onTable?.(rows)
   }
 
   refuse(sentence) {
@@ -224,7 +261,16 @@ class PlaygroundView {
     this.element.dataset.stale = "true"
   }
 
+  // Whether something in view is still of another state.
+  get isBehind() {
+    const { wanted, shown } = this
+    const sizes = alongOf(wanted)
+    const sized = !sizes || (this.bySize && everySizeIn(shown.result))
+    return shown?.text !== this.textOf(wanted) || !sized || this.company.behind
+  }
+
   fresh() {
+    if (this.isBehind && !this.problem) return
     clearTimeout(this.waiting)
     if (this.problem) return this.dim("the last good picture")
     this.busy.textContent = ""
@@ -236,14 +282,15 @@ class PlaygroundView {
     return this.shown ? barsOf(this.shown.result, { ...this.shown.state, ...pictureKeys(this.state) }) : []
   }
 
-  // Whether the picture is that of the last layer by depth.
-  get byDepth() {
-    return this.state.view === "depth" && this.shown?.result.lastLayer.length > 0
+  // Whether the picture is that of the last layer by depth or by width.
+  get bySize() {
+    return this.shown?.result.config.along?.key === this.state.view && this.shown.result.lastLayer.length > 0
   }
 
   // The numbers of the state as it is; none while they are being computed.
   rows() {
-    return this.settled?.text === this.model ? tableOf(this.settled) : []
+    if (this.settled?.text !== this.model || this.company.behind) return []
+    return [this.settled, ...this.company.shown].flatMap(tableOf)
   }
 
   // Drawing -------------------------------------------------------------------------------------------------------
@@ -257,7 +304,8 @@ class PlaygroundView {
     this.frameAsked = null
     const { theme, wanted } = this
     setAll(this.element, { "data-theme": theme, "data-lecture": this.state.lecture && "true" })
-    this.chips.show(wanted, theme, this.placements.all)
+    this.chips.show(wanted, theme, this.placements.all, this.several)
+    this.presets.element.firstChild.textContent = this.presetInForce ? `Preset: ${this.presetInForce}` : "Presets"
     for (const [key, control] of Object.entries(this.controls)) control.show(this.state[key])
     this.drawLayer(wanted)
     this.drawPicture(theme)
@@ -298,7 +346,7 @@ class PlaygroundView {
 
   drawPicture(theme) {
     const shown = this.shown ?? { state: this.state, result: null, shapes: this.skeleton() }
-    const { byDepth } = this
+    const { bySize } = this
     const width = Math.max(220, this.frame.clientWidth)
     const unit = (parseFloat(getComputedStyle(this.element).fontSize) || 15) / 15 // there is none outside the document
     const height = Math.round(Math.min(520, Math.max(width < 520 ? 310 : 340, width * 0.48)) * Math.sqrt(unit))
@@ -306,16 +354,28 @@ class PlaygroundView {
     const series = legible(style.color, theme)
     this.element.style.setProperty("--series", series)
     this.element.style.setProperty("--strong", mixed(series, theme === "dark" ? "#ffffff" : "#000000", 0.45))
-    this.pins.forEach((pin, i) => this.colourPin(pin, i, theme))
-    setAll(this.picture, { hidden: byDepth })
-    setAll(this.curves, { hidden: !byDepth })
-    const given = { shown, before: this.shadow, pins: this.pins, state: this.state, width, height, unit, style }
-    if (byDepth) depthPicture(this.depthSheet, given)
+    setAll(this.picture, { hidden: bySize })
+    setAll(this.curves, { hidden: !bySize })
+    const { shadow: before, others, state } = this
+    const given = { shown, before, others, state, width, height, unit, style, theme }
+    if (bySize) sizePicture(this.sizeSheet, given)
     else this.place = networkPicture(this.sheet, given)
   }
 
-  // What was there before; nothing where that is the same model.
+  // The curves of other models: the placements beside the chosen one, and what is pinned
+  get others() {
+    return [...this.company.shown, ...this.pins]
+  }
+
+  get presetInForce() {
+    const { lecture, slots, ...state } = this.state
+    const isOf = (values) => Object.entries(state).every(([key, value]) => sameValue(value, values[key]))
+    return Object.entries(this.data.presets).find(([, values]) => isOf({ ...this.data.defaults, ...values }))?.[0] ?? ""
+  }
+
+  // What was there before; nothing where that is the same model, or where others stand beside it.
   get shadow() {
+    if (this.company.shown.length) return null
     const old = this.preview === null ? this.before : this.settled
     return old && old.text !== this.shown?.text ? old : null
   }
@@ -324,18 +384,13 @@ class PlaygroundView {
     return shapesOf(this.placements.graphOf(this.state) ?? this.placements.slotGraphs[""], this.state)
   }
 
-  colourPin({ style }, i, theme) {
-    const look = { stroke: legible(style.color, theme), "stroke-dasharray": dashArray(style.dash) || false }
-    for (const sheet of [this.sheet, this.depthSheet]) setAll(sheet.paths.get(`pin${i}`), look)
-  }
-
   drawWords() {
     const { shown } = this
     setAll(this.error, { hidden: !this.problem })
     const rest = shown ? " The last good picture stays." : ""
     if (this.problem) writeText(this.error, `${this.problem.replace(/\.$/, "")}.${rest}`)
     const name = placementName(this.wanted, this.data.placements)
-    const sentences = shown ? findingText(shown, this.shadow, this.state, this.data.placements)
+    const sentences = shown ? findingText(shown, this.shadow, this.company.shown, this.state, this.data.placements)
       : [`${name}: ${this.problem ? "no numbers" : "computing…"}`, ""]
     writeText(this.finding, sentences[0])
     writeText(this.ago, sentences[1] || HINT)
@@ -352,17 +407,18 @@ class PlaygroundView {
     const { view, parameter } = this.state
     const all = this.shown?.state.seeds ?? 1
     const seeds = this.shown?.result.seeds ?? 1
-    const what = view === "signal" ? "size of the stream, ‖x‖²/d" : `size of the gradient, ‖∂L/∂${parameter}‖`
+    const what = { signal: "size of the stream, ‖x‖²/d", similarity: "mean cosine between two tokens of a sentence" }[view]
+      ?? `size of the gradient, ‖∂L/∂${parameter}‖`
     const draft = `, a draft: ${seeds} of ${all} networks`
     const mean = seeds < all ? draft : seeds > 1 ? `, mean of ${seeds} networks` : ""
-    if (this.byDepth) return `Last layer, ${what}${mean}; both axes logarithmic`
-    return `Bars: ${what}${mean}; logarithmic`
+    if (this.bySize) return `Last layer, ${what}${mean}; both axes logarithmic`
+    return `Bars: ${what}${mean}${view === "similarity" ? "" : "; logarithmic"}`
   }
 
   drawLegend() {
     const { shown, shadow, state } = this
     const items = []
-    const drawn = ({ result }) => !this.byDepth || result.lastLayer.length > 0
+    const drawn = ({ result }) => !this.bySize || result.config.along?.key === state.view
     const add = (key, words, ...more) => items.push([key, words, ...more])
     if (shown) add("bar", placementName(shown.state, this.data.placements))
     const lanes = distinct(this.bars.filter((bar) => bar.lane).map((bar) => bar.block))
@@ -371,8 +427,11 @@ class PlaygroundView {
     const note = shown?.result.done && shown.result.theoryNote
     if (state.theory) add("theory", note ? `no theory: ${note}` : "theory")
     if (shown?.result.seeds > 1) add("range", `${shown.result.seeds} networks`)
+    if (state.view === "signal" && state.lemma2) add("lemma", `Lemma 2${this.inTheorem ? "" : ", which is about another setting (Presets: lemma 2)"}`)
     const pinned = (pin) => `pinned: ${pin.words}${drawn(pin) ? "" : " (in the other pictures)"}`
-    this.pins.forEach((pin, i) => add(`pin${i}`, pinned(pin), () => this.unpin(pin)))
+    const { company: { shown: beside } } = this
+    beside.forEach((one, i) => add(`other${i}`, placementName(one.state, this.data.placements), () => this.leave(one)))
+    this.pins.forEach((pin, i) => add(`other${beside.length + i}`, pinned(pin), () => this.unpin(pin)))
     const text = JSON.stringify([items, this.theme])
     if (this.legend.text === text) return
     this.legend.text = text
@@ -380,11 +439,18 @@ class PlaygroundView {
   }
 
   legendItem(key, words, remove) {
-    const style = this.pins[key.slice(3)]?.style ?? this.placements.styleOf(this.shown?.state ?? this.state)
+    const style = this.others[key.slice(5)]?.style ?? this.placements.styleOf(this.shown?.state ?? this.state)
     const sample = remove || key === "range" ? swatch(style) : htmlNode("i", { class: `lnp-key-${key}` })
     if (remove) sample.style.setProperty("--chip", legible(style.color, this.theme))
     const button = remove ? [buttonNode("×", remove, { "aria-label": `Remove ${words}` })] : []
     return htmlNode("span", { class: "lnp-item" }, sample, textNode(words), ...button)
+  }
+
+  // Whether the setting is the theorem's, whatever the width and the number of tokens
+  get inTheorem() {
+    const { width, ...theorem } = this.data.presets.theorem
+    const is = (key) => this.state[key] === { ...this.data.defaults, ...theorem }[key]
+    return ["stack", "heads", "attention", "init", "ffn", "output_projection", "norm"].every(is)
   }
 
   // The numbers of the row under the pointer; a press also chooses the layer of the block diagram.
@@ -421,6 +487,11 @@ class PlaygroundView {
     this.invalidate()
   }
 
+  leave({ state: { placement } }) {
+    this.change({ compare: this.state.compare.filter((key) => key !== placement) })
+    this.chips.element.querySelector("[data-first]")?.focus()
+  }
+
   unpin(pin) {
     this.pins = this.pins.filter((one) => one !== pin)
     this.pinButton.focus()
@@ -428,7 +499,7 @@ class PlaygroundView {
   }
 
   reset() {
-    Object.assign(this, { pins: [], layer: 1 })
+    Object.assign(this, { pins: [], layer: 1, several: false })
     setAll(this.copied, { hidden: true })
     this.change({ ...this.data.defaults })
     this.before = null
@@ -451,11 +522,16 @@ class PlaygroundView {
 
   fillTable() {
     const { text: model, result } = this.shown
-    const text = [model, result.seeds, result.done, this.byDepth, this.state.view, this.state.parameter].join()
+    const company = this.company.shown
+    const { view, parameter } = this.state
+    const known = [model, result.seeds, result.done, this.bySize, view, parameter]
+    const text = [...known, ...company.map((one) => [one.text, one.result.seeds])].join()
     if (this.table.text === text) return
     this.table.text = text
-    const rows = this.byDepth ? depthRows(result, this.state) : barRows(this.bars, this.state)
-    this.table.replaceChildren(tableNode(rows, this.state))
+    const rowsOfOne = ({ state, result }) => this.bySize ? sizeRows(result, this.state)
+      : barRows(barsOf(result, { ...state, ...pictureKeys(this.state) }), this.state)
+    const named = [this.shown, ...company].map((one) => [placementName(one.state, this.data.placements), rowsOfOne(one)])
+    this.table.replaceChildren(tableNode(company.length ? namedRows(named) : named[0][1], this.state))
   }
 
   async save(kind) {
@@ -474,11 +550,12 @@ class PlaygroundView {
   setPlacements(all) {
     const known = this.data.placements
     this.data = { ...this.data, placements: all }
+    const compare = this.state.compare.filter((key) => all[key])
     this.placements = new Placements(all, this.data.slots)
     const { placement, slots } = this.state
     if (JSON.stringify(all[placement]?.graph) !== JSON.stringify(known[placement]?.graph)) this.edition++
-    if (placement) this.change({ placement: all[placement] ? placement : this.data.defaults.placement })
-    else this.change({ slots })
+    if (placement) this.change({ compare, placement: all[placement] ? placement : this.data.defaults.placement })
+    else this.change({ compare, slots })
   }
 
   destroy() {
@@ -486,11 +563,20 @@ class PlaygroundView {
     this.themes.disconnect()
     this.sizes.disconnect()
     this.menu.destroy()
+    this.presets.destroy()
     for (const timer of [this.waiting, this.speaking]) clearTimeout(timer)
     cancelAnimationFrame(this.frameAsked)
     this.client.close()
+    this.company.close()
     this.element.remove()
   }
+}
+
+// What the engine is asked for.
+function configOf(state, graph, along) {
+  const config = { graph, theory: true, along }
+  for (const key of MODEL_KEYS) config[key] = state[key]
+  return config
 }
 
 // The norms of every layer of every side, for the drawing of the network.

@@ -66,14 +66,38 @@ function settingText(key, value) {
 
 // One sentence per picture, and one on what was there before ------------------------------------------------------
 
-function findingText(shown, before, state, placements) {
+function findingText(shown, before, company, state, placements) {
   const name = placementName(shown.state, placements)
-  if (state.view === "depth")
-    return [`${name}: ${depthFinding(shown, state)}`, beforeByDepth(before, shown, state, placements)]
+  const beside = company.length ? companyText(company, state, placements) : ""
+  if (alongOf(state))
+    return [`${name}: ${sizeFinding(shown, state)}`, beside || beforeBySize(before, shown, state, placements)]
   const [now, old] = [shown, before].map((one) => one && profileOf(one.result, { ...one.state, ...pictureKeys(state) }))
-  const tell = state.view === "signal" ? signalFinding : gradientFinding
+  const tell = { signal: signalFinding, similarity: similarityFinding }[state.view] ?? gradientFinding
   const told = tell(now, state, networksText(shown))
-  return [`${name}: ${told}.`, beforeText(now, old, before, shown, placements)]
+  const ago = state.view === "similarity" ? similarityBefore : beforeText
+  return [`${name}: ${told}.`, beside || ago(now, old, before, shown, placements)]
+}
+
+// The placements beside the chosen one, in a few words each
+function companyText(company, state, placements) {
+  if (company.length > 3) return `Beside it: ${company.length} other placements.`
+  return company.map((one) => {
+    const told = alongOf(state) ? slopeWords(sizeCurves(one.result, state)[0]?.slope)
+      : profileWords(profileOf(one.result, { ...one.state, ...pictureKeys(state) }), state)
+    return `${placementName(one.state, placements)}: ${told}.`
+  }).join(" ")
+}
+
+const slopeWords = (slope) => (Number.isFinite(slope) ? `slope ${fixedText(slope)}` : "no slope")
+
+function profileWords({ layers, numbers, ratio, spread }, { view }) {
+  if (!numbers.length) return oddText(layers) || "no such matrix"
+  const [first, top] = [numbers[0], numbers.at(-1)]
+  if (view === "similarity") return `cosine ${fixedText(first.mean)} to ${fixedText(top.mean)}`
+  if (ratio === null) return `${numberText(top.mean)} in layer ${top.row}`
+  if (view === "signal") return ratio < 1 ? `shrinks ${timesText(1 / ratio)}` : `grows ${timesText(ratio)}`
+  if (spread < 1.25) return "nearly equal in all layers"
+  return ratio >= 1 ? `the top is ${timesText(ratio)} the bottom` : `the bottom is ${timesText(1 / ratio)} the top`
 }
 
 const pictureKeys = ({ view, parameter }) => ({ view, parameter })
@@ -163,28 +187,44 @@ function beforeText(now, old, before, shown, placements) {
   return `Before (${who}): ${old.spread < 1.25 ? "nearly equal in all layers" : turn}.`
 }
 
-function depthFinding({ state: { stack }, result }, state) {
-  const curves = depthCurves(result, state)
+// Cosines between tokens: from what enters the first layer to what leaves the last.
+function similarityFinding({ side, numbers }, state, networks) {
+  if (!numbers.length) return `there is nothing to compare in the ${side} (${networks})`
+  const [first, last] = [numbers[0], numbers.at(-1)]
+  const [low, high] = [first, last].map(({ mean }) => fixedText(mean))
+  const word = last.mean > 0.95 ? "nearly one" : last.mean > first.mean + 0.1 ? "more alike" : "no more alike"
+  return `the ${side}'s tokens become ${word}: mean cosine ${low} at the input, ${high} after layer ${last.row} (${networks})`
+}
+
+function similarityBefore(now, old, before, shown, placements) {
+  const last = old?.numbers.at(-1)
+  return last ? `Before (${differenceText(before.state, shown.state, placements)}): ${fixedText(last.mean)} after layer ${last.row}.` : ""
+}
+
+function sizeFinding({ state: { stack }, result }, state) {
+  const { key } = alongOf(state)
+  const curves = sizeCurves(result, state)
   const side = stack.split("-").at(-1)
-  if (!curves.length) return "models of other depths are being measured"
+  if (!curves.length) return `models of other ${key}s are being measured`
   const [{ block, points, slope, predicted }] = curves
   const which = curves.length > 1 ? `${side} layer's ${BLOCK_WORDS[block]}` : `${side} layer's`
   const it = `the last ${which} gradient of ${state.parameter}`
-  if (slope === null) return `${it} cannot be compared: ${oddDepths(points)}.`
+  if (slope === null) return `${it} cannot be compared: ${oddSizes(points, key)}.`
   const course = Math.abs(slope) < 0.1 ? "hardly changes" : slope < 0 ? "falls" : "grows"
   const theory = state.theory && predicted !== null ? `, theory ${fixedText(predicted)}` : ""
-  const odd = oddDepths(points.filter((point) => point.kind !== "number"))
-  return `${it} ${course} with depth: slope ${fixedText(slope)} in log–log${theory}${odd && `; ${odd}`}.`
+  const odd = oddSizes(points.filter((point) => point.kind !== "number"), key)
+  return `${it} ${course} with ${key}: slope ${fixedText(slope)} in log–log${theory}${odd && `; ${odd}`}.`
 }
 
-function beforeByDepth(before, shown, state, placements) {
-  const slope = before && depthCurves(before.result, state)[0]?.slope
+function beforeBySize(before, shown, state, placements) {
+  const same = before?.result.config.along?.key === state.view
+  const slope = same ? sizeCurves(before.result, state)[0]?.slope : null
   if (!Number.isFinite(slope)) return ""
   return `Before (${differenceText(before.state, shown.state, placements)}): slope ${fixedText(slope)}.`
 }
 
-const oddDepths = (points) =>
-  points.map((point) => `${KIND_WORDS[point.kind] ?? numberText(point.mean)} at depth ${point.depth}`).join("; ")
+const oddSizes = (points, key) =>
+  points.map((point) => `${KIND_WORDS[point.kind] ?? numberText(point.mean)} at ${key} ${point.at}`).join("; ")
 
 // What a screen reader hears of the picture, and what the line under it says of one row.
 function rowText(bars, state, total) {
@@ -192,10 +232,10 @@ function rowText(bars, state, total) {
   const place = row === 0 ? `${side} input` : row > total ? `${side} output` : `${side} layer ${row}`
   const names = { ...BLOCK_WORDS, out: "after it", sum: "sum before the last norm" }
   const parts = bars.map((bar) => {
-    const lane = bar.lanes > 1 || state.view === "signal" ? `${names[bar.block] ?? ""} ` : ""
+    const lane = bar.lanes > 1 || ofStream(state) ? `${names[bar.block] ?? ""} ` : ""
     if (bar.kind !== "number") return lane + KIND_WORDS[bar.kind]
     const range = bar.values.length > 1 ? ` (${numberText(bar.low)} to ${numberText(bar.high)})` : ""
-    const theory = state.theory && bar.theory ? `, theory ${numberText(bar.theory)}` : ""
+    const theory = state.theory && bar.theory !== null ? `, theory ${numberText(bar.theory)}` : ""
     return `${lane}${numberText(bar.mean)}${range}${theory}`
   })
   return `${place}: ${parts.join("; ")}`
@@ -205,13 +245,18 @@ function rowText(bars, state, total) {
 function pythonLine(state, defaults) {
   const texts = { true: "True", false: "False" }
   const quoted = (value) => (/^[\w ]*$/.test(value) ? `'${value}'` : JSON.stringify(value))
-  const python = (value) => texts[value] ?? (typeof value === "string" ? quoted(value) : String(value))
+  const python = (value) => {
+    if (Array.isArray(value)) return `[${value.map(quoted).join(", ")}]`
+    return texts[value] ?? (typeof value === "string" ? quoted(value) : String(value))
+  }
   const pairs = settingsText(state, defaults).map(([key, value]) => `${key}=${python(value)}`)
   return `Playground(${pairs.join(", ")})`
 }
 
+const sameValue = (a, b) => String(a) === String(b) // also of lists
+
 // The settings that differ from the defaults; a placement without a name is given by its slots.
 function settingsText(state, defaults) {
   const keys = Object.keys(state).filter((key) => key !== (state.placement ? "slots" : "placement"))
-  return keys.filter((key) => state[key] !== defaults[key] || (key === "slots")).map((key) => [key, state[key]])
+  return keys.filter((key) => !sameValue(state[key], defaults[key]) || key === "slots").map((key) => [key, state[key]])
 }

@@ -61,15 +61,15 @@ async function predict(network, names, breathe) {
   return { squares: names.map((name) => streams.square(name)), sites: streams.sites }
 }
 
-// The last layer of the last side, at each depth
-async function everyDepth({ models, theory }, breathe, tell) {
+// The last layer of the last side, at each size
+async function everySize({ models, theory }, breathe, tell) {
   for (const model of models) {
     const last = STACKS[model.stack].at(-1)
     const names = matricesOf(model).filter(([side, layer]) => side === last && layer === model.depth)
     const network = await measure(model, breathe)
     const found = network.gradients(matricesOf(model)).slice(-names.length)
     const squares = theory ? (await predict(network, names, breathe)).squares : null
-    tell({ stage: "depth", depth: model.depth, names, found, squares })
+    tell({ stage: "size", names, found, squares })
   }
 }
 
@@ -90,7 +90,7 @@ async function perform(job) {
     if (!job.known) tell({ stage: "measured", ...result })
     if (job.theory) await theoryOf(network, result.names, breathe, tell)
   }
-  if (job.models) await everyDepth(job, breathe, tell)
+  if (job.models) await everySize(job, breathe, tell)
   tell({ stage: "done" })
 }
 

@@ -28,7 +28,7 @@ EMPTY = re.compile(
 )
 EXPLORER = re.compile(r"\b(\w+Explorer)\(")
 HEADING = re.compile(r'<h2 id="([^"]+)">(.*?)</h2>', re.DOTALL)
-ON_PLAYGROUND = ("GradientExplorer", "SignalExplorer", "PlacementExplorer")  # explorers whose views it has, too
+ON_PLAYGROUND = ("PlacementExplorer", "TheoremExplorer")  # explorers whose views it has, too
 TWIN = re.compile(r'<p class="lntutor-playground" data-link="([^"]*)">.*?</p>', re.DOTALL)
 FRAME = r'<iframe class="playground" src="playground.html#\1" title="The playground"></iframe>'
 TEMPLATE = Path(__file__).resolve().parent / "lesson.html.j2"
