@@ -22,6 +22,7 @@ from lntutor.model.parameters import matrices
 from lntutor.model.placements import ALL_SLOTS, SLOTS, in_slots
 from lntutor.model.state import model_config, model_inputs
 from lntutor.page.playground import page as playground
+from lntutor.theory.paper import lemma_2_pre
 from tests.browser.jupyter import HERE, SECONDS
 from tests.browser.test_site import MOVING, violations
 
@@ -31,19 +32,20 @@ MATRIX = ["side", "layer", "block", "parameter", "seed"]
 # In the page, before its scripts: workers whose answers `delay(message)` holds back and `change(message)` rewrites.
 WORKERS = """
 globalThis.delay = () => 0
+globalThis.workers = 0
 globalThis.change = (message) => message
 const Real = globalThis.Worker
 globalThis.Worker = class extends Real {
   set onmessage(act) {
     super.onmessage = ({ data }) => {
-      const message = { ...data, seed: this.seed }
+      const message = { ...data, seed: this.seed, which: this.which }
       const wait = delay(message)
       this.last = (this.last ?? Promise.resolve()).then(() => new Promise((done) => setTimeout(done, wait)))
       this.last.then(() => act({ data: change(message) })) // in their order
     }
   }
   postMessage(message) {
-    this.seed ??= message.seed
+    if (message.wasm) [this.seed, this.which] = [message.seed, ++workers]
     super.postMessage(message)
   }
 }
@@ -66,9 +68,11 @@ class Playground:
 
     def settled(self, **wanted) -> pd.DataFrame:
         """The table, once the state has what is `wanted` and all networks have answered."""
-        self.wait("Object.entries(given[0]).every(([name, value]) => node.state[name] === value)", wanted)
+        same = "String(node.state[name]) === String(value)"
+        self.wait(f"Object.entries(given[0]).every(([name, value]) => {same})", wanted)
         state = self.state
-        count = len(matrices(config(state))) * state["seeds"]
+        models = len({state["placement"], *state["compare"]})
+        count = models * len(matrices(config(state))) * state["seeds"]
         node = self.root.element_handle()
         full = "([node, count]) => node.table.length === count && !('stale' in node.dataset)"
         self.page.wait_for_function(full, arg=[node, count], timeout=60 * SECONDS)
@@ -403,14 +407,14 @@ def test_a_script_sets_the_state_and_reads_it(view):
 def test_the_address_holds_the_view_and_survives_a_reload(open_page):
     """Oracle: page.link, the same rule in Python."""
     view = open_page()
-    wanted = SMALL | {"slots": "AB", "view": "signal", "theory": False, "output_projection": False}
+    wanted = SMALL | {"slots": "AB", "view": "signal", "theory": False, "output_projection": False, "compare": ["pre"]}
     view.set(**wanted)
     view.page.wait_for_function("text => location.hash === `#${text}`", arg=playground.link(view.state))
     kept = view.state
     view.page.reload()
     view.page.locator(ROOT).wait_for()
     assert view.state == kept
-    agree(view.settled(), measured(kept))
+    agree(view.settled().query("placement == 'slots_AB'"), measured(kept))
     view.page.evaluate("location.hash = '#placement=pre&depth=2&width=16&seeds=1'")
     agree(view.settled(placement="pre", slots="AD", view="gradient"), measured(view.state))
     view.root.get_by_role("button", name="Reset").click()
@@ -422,8 +426,9 @@ def test_the_address_holds_the_view_and_survives_a_reload(open_page):
     [
         ("#depth=1000000", "depth must be 1..48, got 1000000"),
         ("#placement=nonsense&depth=3", "placement must be one of post, pre, "),
+        ("#compare=pre,prr", "compare must be placements out of post, pre, "),
         ("#slots=XYZ", "slots must be letters out of A, B, C, D, got 'XYZ'"),
-        ("#width=abc", "width must be one of 16, 32, 48, 64, 96, 128, 192, 256, got 'abc'"),
+        ("#width=abc", "width must be one of 16, 32, 48, 64, 96, 128, 192, 256, 384, 512, got 'abc'"),
         ("#theory=maybe", "theory must be one of true, false, got 'maybe'"),
         ("#%E0%A4%A=1&x", "there is no setting "),
         ("#__proto__=1", "there is no setting __proto__"),
@@ -574,7 +579,7 @@ def test_pins_stay_in_both_pictures_until_they_are_removed(view):
         pin.click()
         pin.click()  # the same twice is one
     view.wait("node.querySelectorAll('.lnp-legend button').length === 4")
-    lines = [view.root.locator(f"svg:not([hidden]) path.lnp-pin{i}").get_attribute("d") for i in range(4)]
+    lines = [view.root.locator(f"svg:not([hidden]) path.lnp-otherline >> nth={i}").get_attribute("d") for i in range(4)]
     assert all(lines)
     view.set(view="depth")
     view.wait("!node.querySelector('.lnp-curves').hasAttribute('hidden')")
@@ -583,14 +588,15 @@ def test_pins_stay_in_both_pictures_until_they_are_removed(view):
     view.settled(view="depth")
     pin.click()
     view.chip("post").click()
-    view.wait("node.querySelector('.lnp-curves path.lnp-pin3').getAttribute('d')")
+    view.settled(placement="post")
+    view.wait("node.querySelectorAll('.lnp-curves path.lnp-otherline')[3]?.getAttribute('d')")
     assert view.root.get_by_text("(in the other pictures)").count() == 3
     assert re.fullmatch(r"Before \(Res-Post-LN\): slope \S+\.", view.text("ago"))
     remove = view.root.get_by_role("button", name="Remove pinned:")
     for left in (3, 2, 1, 0):
         remove.first.click()
         view.wait("node.querySelectorAll('.lnp-legend button').length === given[0]", left)
-    view.wait("!node.querySelector('.lnp-curves path.lnp-pin3').getAttribute('d')")
+    view.wait("!node.querySelectorAll('.lnp-curves path.lnp-otherline')[3].getAttribute('d')")
     view.root.get_by_role("button", name="Reset").click()
     assert view.state == playground.START
 
@@ -735,6 +741,129 @@ def test_out_of_memory_is_one_sentence_and_the_last_good_picture_stays(open_page
     agree(view.settled(width=48), measured(view.state))
 
 
+# Several placements, other sizes, likeness ------------------------------------------------------------------------
+
+
+def points(view: Playground, name: str) -> np.ndarray:
+    """The corners of the first curve of this class, as (x, y)."""
+    path = view.root.locator(f"svg:not([hidden]) path.lnp-{name}").first.get_attribute("d")
+    return np.array([[float(v) for v in pair.split()] for pair in path.split("M")[1].split("L")])
+
+
+def test_chips_put_placements_beside_each_other_and_take_them_away(view):
+    """Oracle: gradient_norms of each; a line through the curve's places over the logarithms of its means."""
+    compare = view.root.get_by_role("switch", name="Compare", exact=True)
+    compare.check()
+    for key in ("pre", "peri"):
+        view.chip(key).click()
+    table = view.settled(placement="post", compare=["pre", "peri"])
+    for key, rows in table.groupby("placement", sort=False):
+        agree(rows.reset_index(drop=True), measured(view.state | {"placement": key}))
+    assert [view.chip(key).get_attribute("aria-pressed") for key in ("post", "pre", "peri", "none")] == [
+        "true", "true", "true", "false",
+    ]  # fmt: skip
+    assert re.fullmatch(r"Pre-LN: .+\. Peri-LN: .+\.", view.text("ago"))
+    assert view.part("shadow").first.get_attribute("d") == ""
+    pre = (
+        table.query("placement == 'pre' and side == 'encoder' and parameter == 'W_2'").groupby("layer")["value"].mean()
+    )
+    places = points(view, "otherline")[:, 0]
+    assert np.diff(places) / np.diff(np.log(pre)) == pytest.approx(
+        np.full(2, np.ptp(places) / np.ptp(np.log(pre))), rel=0.02
+    )
+    view.slider("Depth").press("ArrowRight")
+    assert set(view.settled(depth=4, compare=["pre", "peri"])["depth"]) == {4}
+    view.chip("post").click()  # the next one is the chosen one
+    view.settled(placement="pre", compare=["peri"])
+    view.root.get_by_role("button", name="Remove Peri-LN").click()
+    view.settled(placement="pre", compare=[])
+    view.chip("res_post").click()
+    view.settled(placement="pre", compare=["res_post"])
+    compare.uncheck()
+    agree(view.settled(placement="pre", compare=[]), measured(view.state))
+    assert not view.root.locator("svg:not([hidden]) path.lnp-otherline").first.get_attribute("d")
+    view.chip("post").click()
+    view.settled(placement="post", compare=[])
+
+
+def test_a_picture_is_marked_until_the_placements_beside_have_answered(open_page):
+    """Oracle: the mark while the second worker is held back; the numbers of both after."""
+    view = open_page(script=WORKERS)
+    state = SMALL | {"seeds": 1, "compare": ["pre"]}
+    view.set(**state)
+    view.settled(**state)
+    view.page.evaluate("delay = ({ which }) => which === 1 ? 0 : 1500; 0")
+    view.set(width=48)
+    view.wait("node.dataset.stale && node.querySelector('.lnp-busy').innerText === 'computing…'")
+    assert view.root.evaluate("node => node.table") == []
+    table = view.settled(width=48)
+    agree(table.query("placement == 'pre'"), measured(view.state | {"placement": "pre"}))
+
+
+def test_the_likeness_of_tokens_agrees_and_one_token_has_none(view):
+    """Oracle: token_similarity and predict; the sentence by hand."""
+    view.set(placement="post", stack="encoder", attention="uniform", compare=["pre"], view="similarity")
+    view.settled(view="similarity")
+    view.choose("Show or hide the table")
+    view.wait("node.querySelector('.lnp-table caption')?.innerText.startsWith('Mean cosine')")
+    rows = view.rows()
+    for key, label in (("post", "Post-LN"), ("pre", "Pre-LN")):
+        cfg, asked = config(view.state | {"placement": key}), {"inputs": model_inputs(view.state), "seeds": range(2)}
+        python = ln.token_similarity(cfg, **asked).query("site == 'out'").groupby("layer")["value"].mean()
+        theory = ln.predict(cfg, "similarity", **asked).query("site == 'out'").set_index("layer")["value"]
+        own = rows[(rows["placement"] == label) & (rows["site"] == "out")]
+        assert own["mean"].map(number).tolist() == pytest.approx(python.tolist(), rel=2e-3, abs=1e-4)
+        assert own["theory"].map(number).tolist() == pytest.approx(theory.tolist(), rel=2e-3, abs=1e-4)
+    assert "tokens become" in view.text("finding")
+    view.choose("Show or hide the table")
+    view.set(tokens=1)
+    view.part("error").get_by_text(
+        "The likeness of tokens needs two tokens or more: set Tokens to 2 or more."
+    ).wait_for()
+
+
+def test_the_last_layer_by_width_agrees(view):
+    """Oracle: last_layer_gradients of each width; numpy's least squares in log–log for the placement beside."""
+    view.set(placement="post", stack="encoder", compare=["pre"], view="width", width=64)
+    view.settled(view="width", width=64)
+    view.choose("Show or hide the table")
+    widths = [16, 32, 64]
+    view.wait_for_rows(2 * len(widths))
+    rows, asked = view.rows().astype({"width": int}), {"depths": [3], "parameter": "W_2", "seeds": range(2)}
+    for key, label in (("post", "Post-LN"), ("pre", "Pre-LN")):
+        state = view.state | {"placement": key}
+        tables = [
+            ln.last_layer_gradients(config(state | {"width": d}), **asked, inputs=model_inputs(state)) for d in widths
+        ]
+        means = [table["value"].mean() for table in tables]
+        assert rows["mean"][rows["placement"] == label].map(number).tolist() == pytest.approx(means, rel=2e-3)
+    slope = np.polyfit(np.log(widths), np.log(means), 1)[0]
+    assert number(re.search(r"Pre-LN: slope (\S+)\.$", view.text("ago"))[1]) == pytest.approx(slope, abs=6e-3)
+    view.choose("Show or hide the table")
+
+
+def test_the_band_of_lemma_2_lies_between_its_bounds(view):
+    """Oracle: lemma_2_pre; the scale is that of the measured curve, which goes with the logarithm of its means."""
+    view.root.locator("summary", has_text="Preset").click()
+    view.root.get_by_role("button", name="lemma 2", exact=True).click()
+    table = view.settled(**{name: value for name, value in Widget("lemma 2").state().items() if name != "lecture"})
+    assert len(table)
+    assert view.root.locator("summary", has_text="Preset: lemma 2").count() == 1
+    state = view.state | {"placement": "pre"}
+    signals = ln.signal_norms(config(state), seeds=range(3), inputs=model_inputs(state)).query("site == 'out'")
+    view.wait("node.querySelector('.lnp-legend').innerText.includes('Lemma 2')")
+    line = points(view, "otherline")
+    slope, start = np.polyfit(line[1:7, 0], np.log(signals.groupby("layer")["value"].mean()), 1)
+    band = re.findall(
+        r"M([\d.]+) \S+?h([\d.]+)v", view.root.locator("svg:not([hidden]) path.lnp-lemma").get_attribute("d")
+    )
+    for layer, (left, width) in enumerate(band[:6], 1):
+        edges = np.exp(slope * np.array([float(left), float(left) + float(width)]) + start)
+        assert edges == pytest.approx(lemma_2_pre(layer, 1), rel=0.02)
+    view.set(lemma2=False)
+    view.wait("!node.querySelector('.lnp-lemma').getAttribute('d')")
+
+
 # Two, and parts ------------------------------------------------------------------------------------------------
 
 
@@ -868,7 +997,7 @@ def test_what_matters_is_in_view_on_a_small_laptop(view):
     """Oracle: the boxes of sentence, slots, sliders and all bars in a window of 1280 × 720."""
     view.set(**playground.START)
     view.settled()
-    for name in ("finding", "chips", "slots", "rule", "sliders", "frame-of-picture", "legend", "buttons"):
+    for name in ("finding", "slots", "rule", "sliders", "frame-of-picture", "legend", "buttons"):
         box = view.part(name).bounding_box()
         assert box["y"] >= 0, name
         assert box["y"] + box["height"] <= 720, name
