@@ -1,4 +1,4 @@
-"""Helpers for tests of explorers: all nine of them, values of their controls, and the two that do long work."""
+"""Helpers for tests of explorers: all of them, values of their controls, and the two that do long work."""
 
 import html
 import re
@@ -18,8 +18,7 @@ from lntutor.page.kit.panel import Chips, Control, Slider, Switch, TextField
 from lntutor.text import corpus
 from lntutor.training import trainer
 
-ON_PAGE = ("GradientExplorer", "Playground", "SignalExplorer")  # which the page computes: no controls in Python
-NAMES = [name for name in explore.__all__ if name not in ON_PAGE]
+NAMES = [name for name in explore.__all__ if name != "Playground"]  # whose controls are the page's own
 WORKING = ("CurvatureExplorer", "TrainingExplorer")  # whose picture changes when Run is pressed
 EXPLORERS = [getattr(explore, name) for name in NAMES]
 SMALL = {"depth": 2, "width": 32, "tokens": 4, "seeds": 2}

@@ -36,7 +36,6 @@ from tests.explore.explorers import all_values, without_clock
 SMALL = {"depth": 6, "width": 64, "tokens": 8, "seeds": 3}  # the largest that an ordinary move asks for,
 SMALLER = {"depth": 3, "width": 32, "tokens": 4, "seeds": 2}  # and in a short soak
 CALM = {"depth": 2, "width": 32, "tokens": 4, "seeds": 1}  # beside one that is large, and after a preset
-SLOW_PRESETS = ("figure 3c",)  # a minute of work
 TINY = {  # what is set before Run: a second of work
     "TrainingExplorer": {"depth": 1, "width": 16, "steps": 20, "seeds": 1, "corpus": "captions", "preset": ""},
     "CurvatureExplorer": {
@@ -72,9 +71,7 @@ class Moves:
         self.name, self.controls, self.brief = type(explorer).__name__, explorer.controls, brief
         self.works = self.name in TINY
         left_out = {"depth", "width", "placements"} if brief else set()
-        self.presets = [
-            name for name, state in explorer.PRESETS.items() if name not in SLOW_PRESETS and not left_out & set(state)
-        ]
+        self.presets = [name for name, state in explorer.PRESETS.items() if not left_out & set(state)]
         if self.works:
             self.presets = []  # a control there
         self.buttons = [name for name in PRESSES if name in {**explorer.buttons, **explorer.buttons["data"].actions}]

@@ -8,13 +8,14 @@ from typing import NamedTuple
 
 import pytest
 
+import lntutor as ln
 from lntutor import explore, figures
 from lntutor.experiments import stored as results
 from lntutor.explore import base
 from lntutor.explore.training_plan import plan
 from lntutor.lesson.notes import NOTES
+from lntutor.model.state import model_config, model_inputs
 from lntutor.publish.gallery import EXPLORERS
-from tests.explore.explorers import NAMES
 from tests.processes import ROOT
 from tools import sheet
 
@@ -27,7 +28,7 @@ PLANS = {"Plan A": [20], "Plan B": [90], "Plan C": [90, 90, 90]}
 CELL = re.compile(r"```python\n(.*?)```(?:\n\n```text\n(.*?)```)?", re.DOTALL)
 SPREAD = re.compile(r"([\d.]+)(?: %)? \(([\d.]+) to ([\d.]+)\)")
 NUMBER = re.compile(r"\d+(?:\.\d+)?")
-LINE = re.compile(r"`((?:\w+Explorer|lesson\.\w+|whole_ledger|results\.read)\([^`]*\)[^`]*)`")
+LINE = re.compile(r"`((?:\w+Explorer|Playground|lesson\.\w+|whole_ledger|results\.read)\([^`]*\)[^`]*)`")
 
 
 def section(heading: str) -> str:
@@ -155,7 +156,7 @@ def test_a_block_has_all_parts_and_its_marked_choice_is_what_the_cell_measures_a
     assert all(row[1] for row in rows if not row[0].startswith("✓"))
     for _ in range(2):
         assert not asked.revealed
-        asked._kind.counts[0].value = 7
+        asked._kind.control.value = (7,) + (0,) * (len(rows) - 1)
         asked.store()
     assert asked.revealed
     assert asked.error is None
@@ -222,9 +223,13 @@ def norms_on_every_path(explorer) -> list[float]:
     return [0.0] if not found else [1.0] if found[1] == "a" else [float(found[1])]
 
 
-def last_similarity(explorer) -> list[float]:
-    rows = explorer.tables["measured"].query("site == 'out' and layer == @explorer.controls['depth'].value")
-    return [float(rows[rows["placement"] == key]["value"].mean()) for key in ("post", "pre")]
+def last_similarity(playground) -> list[float]:
+    """The likeness of tokens after the last layer of Post-LN and of Pre-LN."""
+    state = playground.state()
+    assert {state["placement"], *state["compare"]} == {"post", "pre"}
+    configs, asked = [model_config(state, key) for key in ("post", "pre")], {"inputs": model_inputs(state)}
+    tables = [ln.token_similarity(cfg, **asked).query("site == 'out' and layer == depth") for cfg in configs]
+    return [float(table["value"].mean()) for table in tables]
 
 
 def post_over_pre(explorer) -> list[float]:
@@ -239,9 +244,9 @@ def promise(explorer) -> list[float]:
     return [0.99 - float((z / z.mean() - 1 > epsilon).mean()) - epsilon / (0.9 + epsilon)]
 
 
-def top_over_lowest(explorer) -> list[float]:
+def top_over_lowest(playground) -> list[float]:
     """Depth 12 or not at all, then the decoder's top layer over its lowest."""
-    rows = explorer.tables["measured"].query("placement == 'post' and side == 'decoder' and parameter == 'W_2'")
+    rows = playground.table().query("placement == 'post' and side == 'decoder' and parameter == 'W_2'")
     means = rows.groupby("layer")["value"].mean()
     return [float(means.iloc[-1] / means.iloc[0])]
 
@@ -284,10 +289,10 @@ CONDITIONS = {
         steepest, lambda e, n: n[0] > 20 and all(e.state()[f"x{i}"] >= 4 for i in range(1, 5)), "{:.1f}"
     ),
     "PlacementExplorer": Task(norms_on_every_path, lambda e, n: n == [1.0], "a norm"),
-    "SignalExplorer": Task(last_similarity, lambda e, n: n[0] > 0.99 and n[1] < 0.8, "{:.3f}"),
+    "Playground, tokens": Task(last_similarity, lambda e, n: n[0] > 0.99 and n[1] < 0.8, "{:.3f}"),
     "TheoremExplorer": Task(post_over_pre, lambda e, n: 3.6 <= n[0] <= 4.4, "{:.1f}"),
     "BoundednessExplorer": Task(promise, lambda e, n: n[0] < 0.5, "{:.3f}"),
-    "GradientExplorer": Task(top_over_lowest, lambda e, n: n[0] < 2 and e.state()["depth"] == 12, "{:.1f}"),
+    "Playground, layers": Task(top_over_lowest, lambda e, n: n[0] < 2 and e.state()["depth"] == 12, "{:.1f}"),
     "TrainingExplorer": Task(trained, lambda e, n: n[0] < 2.5, "about 2.0"),
     "CurvatureExplorer": Task(ends_and_line, lambda e, n: n[1] < n[0] < n[2], "{:.3g}"),
 }
@@ -295,23 +300,25 @@ CONDITIONS = {
 
 def test_every_explorer_has_one_task():
     """Oracle: the gallery's list of explorers."""
-    assert sorted(re.search(r"(\w+Explorer)", task)[1] for task in TASKS) == sorted(tile.key for tile in EXPLORERS)
-    assert sorted(CONDITIONS) == NAMES
+    found = [re.search(r"\d: (.+) \(", task)[1] for task in TASKS]
+    assert sorted(found) == sorted(CONDITIONS)
+    assert {name.split(",")[0] for name in found} == {"Playground", *(tile.key for tile in EXPLORERS)}
 
 
 @pytest.mark.notebook  # as long as one
 @pytest.mark.parametrize("task", TASKS)
 def test_a_task_is_not_solved_at_its_start_and_its_solution_solves_it(no_pause, task):
     """Oracle: the condition in the task's bold sentence, computed from what the explorer measures."""
-    name = re.search(r"(\w+Explorer)", task)[1]
+    name = re.search(r"\d: (.+) \(", task)[1]
     asked, _, solution = section(task).partition("<details>")
     assert "find" in asked.lower() or "at which" in asked
-    space = {each: getattr(explore, each) for each in NAMES}
+    space = {each: getattr(explore, each) for each in explore.__all__}
     start, end = (eval(LINE.search(text)[1], space) for text in (asked, solution))
     looked = CONDITIONS[name]
     for explorer, solves in ((start, False), (end, True)):
-        explorer.settle()
-        assert type(explorer).__name__ == name
+        if isinstance(explorer, base.Explorer):
+            explorer.settle()
+        assert type(explorer).__name__ == name.split(",")[0]
         numbers = looked.numbers(explorer)
         assert looked.solved(explorer, numbers) is solves, (explorer.code(), numbers)
     for number in numbers:

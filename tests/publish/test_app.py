@@ -49,9 +49,11 @@ def test_an_address_of_another_machine_is_refused():
 
 
 def test_every_tile_has_a_small_picture_and_a_notebook_and_nothing_else_is_served(tmp_path):
-    """Oracle: the gallery's list; 60 KB each keep the start page near 1 MB."""
+    """Oracle: the gallery's list; 60 KB each keep the start page near 1 MB. The playground needs no notebook."""
     folder = app.write_notebooks(tmp_path / "pages")
-    tiles = gallery.TILES
+    assert 'href="/playground.html"' in app.start_page()
+    playground, *tiles = gallery.TILES
+    assert playground is gallery.PLAYGROUND
     assert {path.name for path in folder.rglob("*")} == {f"{tile.key}.ipynb" for tile in tiles}
     for tile in tiles:
         notebook = nbformat.read(folder / f"{tile.key}.ipynb", as_version=4)

@@ -16,7 +16,7 @@ import yaml
 
 import lntutor as ln
 from benchmarks.classroom import arrive, memory
-from lntutor.explore import GradientExplorer
+from lntutor.explore import TheoremExplorer
 from lntutor.model.weight_bank import memory_limit
 from tests.processes import ROOT
 
@@ -107,8 +107,8 @@ def test_environment_yml_builds_an_environment_that_runs_an_explorer(folder):
     assert "FAIL" not in run(python, "-m", "lntutor", "doctor")
     code = """
 import lntutor
-from lntutor.explore import GradientExplorer
-explorer = GradientExplorer(depth=3)
+from lntutor.explore import TheoremExplorer
+explorer = TheoremExplorer(depth=3)
 explorer.settle()
 print(lntutor.__file__, explorer.figure.layout.title.text, sep="\\n")
 """
@@ -119,7 +119,7 @@ print(lntutor.__file__, explorer.figure.layout.title.text, sep="\\n")
 
 def figure_of(depth: int, width: int = 128) -> tuple[str, float]:
     """The title that an explorer with this setting shows, and the sum of its numbers."""
-    explorer = GradientExplorer(depth=depth, width=width)
+    explorer = TheoremExplorer(depth=depth, width=width)
     explorer.settle()
     return explorer.figure.layout.title.text, float(explorer.table()["value"].sum())
 

@@ -87,7 +87,7 @@ def test_an_explorer_that_waits_for_run_is_shown_as_it_looks_after_run():
 
 def test_a_playground_is_shown_as_the_page_beside_the_lesson_with_its_state_in_the_address():
     """Oracle: the frame written by hand; an explorer of the same kind leads there."""
-    cells = [nbformat.v4.new_code_cell("Playground()"), nbformat.v4.new_code_cell("GradientExplorer()")]
+    cells = [nbformat.v4.new_code_cell("Playground()"), nbformat.v4.new_code_cell("PlacementExplorer()")]
     twins = Playground(placement="pre", depth=12)._twin(), live.static_twin(go.Figure([{"y": [1]}]), "A figure")
     for cell, html in zip(cells, twins, strict=True):
         cell.outputs = [nbformat.v4.new_output("execute_result", data={"text/html": html})]

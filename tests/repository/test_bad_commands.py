@@ -12,7 +12,7 @@ import lntutor as ln
 from lntutor import figures, lesson
 from lntutor.__main__ import COMMANDS, main
 from lntutor.figures import lecture_type
-from lntutor.lesson import notes
+from lntutor.lesson import notes, question
 from lntutor.model import weight_bank as weights
 from lntutor.publish import browser
 from lntutor.text import download
@@ -199,6 +199,7 @@ ENVIRONMENT = [  # variable, value, what reads it, what is said
     ("LNTUTOR_CACHE_MB", "1 GB", lambda *_: ln.sweep(lambda x: 1 / 0, {"x": [1]}), "LNTUTOR_CACHE_MB .* 1 on.*'1 GB'"),
     ("LNTUTOR_LECTURE", "maybe", lambda *_: figures.course_map(), "LNTUTOR_LECTURE must be 1 or 0 .*'maybe'"),
     ("LNTUTOR_REVEAL", "maybe", lambda *_: lesson.readiness(), "LNTUTOR_REVEAL must be 1 or 0 .*'maybe'"),
+    ("LNTUTOR_VOTES", "maybe", lambda *_: question.voting(), "LNTUTOR_VOTES must be 1 or 0 .*'maybe'"),
     ("LNTUTOR_BROWSER", "nonsense", lambda *_: browser.find_browser(), "LNTUTOR_BROWSER must be .*'nonsense'"),
     ("LNTUTOR_MULTI30K", "nowhere", lambda *_: ln.load_corpus("multi30k"), "the variable LNTUTOR_MULTI30K should name"),
     ("LNTUTOR_MULTI30K", "~no_such_reader/x", lambda *_: ln.load_corpus("multi30k"), "LNTUTOR_MULTI30K must be"),

@@ -102,10 +102,11 @@ MISTAKES = [  # a function, and what it is given → the sentence
         (({"width": [6], "heads": [2, 4]}, CFG), "an impossible cell, width=6, heads=4: heads must divide width"),
     ]),
     # Explorers; tests/explore/test_bad_controls.py tries every control.
-    (explore.GradientExplorer, [
-        ({"depth": 49}, r"depth must be in 1\.\.48, got 49"), ({"width": 100}, "width must be one of 16, 32"),
-        ({"placements": ["posst"]}, "placements must be one of 'post'"),
-        ({"preset": "fig 3"}, "preset must be one of theorem"),
+    (explore.Playground, [
+        ({"depth": 49}, r"depth must be a whole number in 1\.\.48, got 49"),
+        ({"width": 100}, "width must be one of 16, 32"),
+        ({"placements": ["post", "prr"]}, "compare must be one of post"),
+        ({"preset": "fig 3"}, "preset must be one of post and pre, theorem"),
         ({"theory": "yes"}, "theory must be True or False, got 'yes'"),
     ]),
     # Lessons.
