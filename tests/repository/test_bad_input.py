@@ -269,7 +269,7 @@ ROWS = [
     # The playground; every setting is in tests/explore/test_playground.py.
     Row("explore.Playground", explore.Playground, {}, {
         "depth": (0, *WHOLE[:1], *WHOLE[2:]), "placement": WORD[2:], "slots": ("nonsense", *WORD[2:]),
-        "preset": ("nonsense", *WORD[2:]), "nonsense": (1,),
+        "preset": ("nonsense", *WORD[3:]), "nonsense": (1,),
     }, free=("state",)),
     # Claims.
     Row("lesson.record", claims.record, {"key": "attention.variance", "measured": 1.0, "verdict": "open"}, {
