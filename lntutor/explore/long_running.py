@@ -267,11 +267,12 @@ class LongRunningExplorer(Explorer):
             nothing = not self.wanted(self.state())
         except ValueError:
             nothing = True
-        self.buttons["run"].disabled = self._busy or nothing
-        self.buttons["stop"].disabled = not self._busy or self._stopping.is_set()
-        self.buttons["clear"].disabled = not self._done
-        self.buttons["other"].hidden = not (self._busy and self._phase == "waiting")
-        self.bar.hidden = not self._busy
+        with self.launch.hold_sync():  # the focus goes from Run to Stop, which must be there by then
+            self.buttons["run"].disabled = self._busy or nothing
+            self.buttons["stop"].disabled = not self._busy or self._stopping.is_set()
+            self.buttons["clear"].disabled = not self._done
+            self.buttons["other"].hidden = not (self._busy and self._phase == "waiting")
+            self.bar.hidden = not self._busy
         at = self._progress
         self.bar.value = self._steps_done + (self.steps_of(at) if at is not None else 0)
 
@@ -287,7 +288,9 @@ class LongRunningExplorer(Explorer):
         self.bar = Progress(description=f"How much of the {self.WORK} is done", hidden=True)
         mine = self.launch_buttons()
         self.buttons = {**mine, **self.buttons}
-        self.shown = Segments({"picture": "Picture", "results": "How it ended"}, "picture", description="Show", hidden=True)
+        self.shown = Segments(
+            {"picture": "Picture", "results": "How it ended"}, "picture", description="Show", hidden=True
+        )
         self.launch = Panel({**mine, "shown": self.shown, "bar": self.bar}, guard=self._guarded)
         self.launch.add_class("lntutor-launch")
         self.shown.observe(lambda _: self._show_part(), "value")
