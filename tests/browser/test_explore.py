@@ -39,22 +39,46 @@ def _numbers(values) -> list[float | None] | None:
     return None if values is None else [None if one is None or one != one else float(one) for one in values]
 
 
-def test_every_explorer_draws_fits_its_cell_and_says_what_it_shows(run_cells, request):
-    """Oracle: a picture as wide as its place, a status line, no complaint; the screenshots are for people."""
-    notebook = run_cells(f"from lntutor.explore import {', '.join(EXPLORERS)}", *(f"{name}()" for name in EXPLORERS))
-    for index, name in enumerate(EXPLORERS):
+SIZES = {"in_lab": {"width": 1280, "height": 720}, "in_voila": {"width": 390, "height": 844}}
+HEIGHTS = """root => {
+    const height = (part) => root.querySelector(`:scope > ${part}`).offsetHeight
+    const screen = root.closest('.jp-WindowedPanel-outer')?.clientHeight ?? innerHeight
+    return { screen, needed: innerWidth > 500 ? root.offsetHeight : height('.lnk-panel') + height('.lntutor-view') }
+}"""
+WIDTHS = """root => [...root.querySelectorAll('input[type=range]')].filter(one => one.checkVisibility())
+    .map(one => one.offsetWidth)"""
+
+
+def test_every_explorer_draws_and_shares_a_screen_with_its_controls(run_cells, request):
+    """Oracle: the browser's boxes, in JupyterLab's own window and on a phone: the picture as wide as its place, no
+    slider under 240 pixels where there is room, and all, work that has ended included, within what the screen shows.
+    """
+    explorers = {
+        **dict.fromkeys(EXPLORERS, ""),
+        "BoundednessExplorer": "",
+        "TrainingExplorer": "depth=1, width=16, steps=20",
+        "CurvatureExplorer": "depth=1, width=16, pairs=10, products=10",
+    }
+    imports = f"from lntutor.explore import training, {', '.join(explorers)}\n\ntraining.PAIRS = 8"
+    notebook = run_cells(imports, *(f"{name}({state})" for name, state in explorers.items()))
+    notebook.page.set_viewport_size(SIZES[request.node.callspec.id])
+    for index, name in enumerate(explorers):
         explorer = notebook.page.locator(".lntutor-explorer").nth(index)
         explorer.scroll_into_view_if_needed()
         plot = explorer.locator(".lntutor-live").first
         plot.locator(".main-svg").first.wait_for(timeout=60 * SECONDS)
-        explorer.locator(".lntutor-status", has_text="d =" if index < 2 else "").first.wait_for(timeout=30 * SECONDS)
-        own, drawn = plot.evaluate(
-            "el => [el.clientWidth, el.querySelector('.main-svg').getBoundingClientRect().width]"
-        )
-        assert own == drawn > 500
+        if explorer.get_by_role("button", name="Run", exact=True).count():
+            explorer.get_by_role("button", name="Run", exact=True).click()
+            explorer.locator(".lntutor-status", has_text="done in").wait_for(timeout=60 * SECONDS)
+        assert explorer.locator(".lntutor-status").inner_text()
+        wait_for_plot(notebook, "gd._fullLayout.width === gd.closest('.lntutor-live').clientWidth", index)
         assert plot.evaluate("el => el.querySelector('[role=img]').ariaLabel.length") > 60
-        notebook.page.wait_for_timeout(600)
+        explorer.evaluate("el => el.scrollIntoView()")
+        notebook.page.wait_for_timeout(500)
         notebook.screenshot(f"{name}_{request.node.callspec.id}")
+        heights = explorer.evaluate(HEIGHTS)
+        assert heights["needed"] <= heights["screen"], name
+        assert min(explorer.evaluate(WIDTHS)) >= (240 if request.node.callspec.id == "in_lab" else 150), name
 
 
 def test_keys_mouse_field_and_buttons_change_the_picture(run_cells, request):
