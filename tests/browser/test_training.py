@@ -56,7 +56,8 @@ def test_a_training_runs_to_its_end_in_voila(in_voila):
     notebook.wait_for_status("1 run done in")
     wait_for_points(notebook, "Pre-LN", 20)
     notebook.page.get_by_role("radio", name="How it ended").check()
-    rows = notebook.page.locator(".lntutor-results table").first.locator("tbody tr").all_inner_texts()
-    assert [row.split("\t")[:2] for row in rows] == [["Pre-LN", "finished, 20 steps"]]
+    rows = notebook.page.locator(".lntutor-results table").first.locator("tbody tr")
+    rows.first.wait_for()
+    assert [row.split("\t")[:2] for row in rows.all_inner_texts()] == [["Pre-LN", "finished, 20 steps"]]
     assert notebook.page.locator('.lntutor-results td[lang="de"]').count() == 3
     notebook.screenshot("training_voila")
