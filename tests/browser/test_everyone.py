@@ -60,6 +60,12 @@ FOCUS = f"""() => {{
     return {{ index: ({STOPS})(document.body).indexOf(node), name: ({NAMED})(node), seen,
         inside: box.bottom > 0 && box.top < innerHeight }}
 }}"""
+# In the page: where the words end in the cells of a table's first two rows.
+ENDS = """rows => rows.slice(0, 2).map(row => [...row.children].map(cell => {
+    const words = document.createRange()
+    words.selectNodeContents(cell)
+    return words.getBoundingClientRect().right
+}))"""
 # In the page: what is cut off, or lies over something else, in every explorer.
 CROWDED = """() => {
     const found = []
@@ -254,6 +260,8 @@ def test_buttons_copy_show_and_reset_by_keys(page):
     button(page, name, "Show or hide the table").press("Space")
     numbers = explorer(page, name).get_by_role("region", name="The numbers of the picture")
     numbers.wait_for()
+    head, row = numbers.locator("tr").evaluate_all(ENDS)
+    assert head == pytest.approx(row, abs=1)
     numbers.press("End")
     numbers.evaluate("async node => { while (!node.scrollTop) await new Promise(requestAnimationFrame) }")
     button(page, name, "Reset").press("Enter")

@@ -45,6 +45,11 @@ HEIGHTS = """root => {
     const screen = root.closest('.jp-WindowedPanel-outer')?.clientHeight ?? innerHeight
     return { screen, needed: innerWidth > 500 ? root.offsetHeight : height('.lnk-panel') + height('.lntutor-view') }
 }"""
+IS_WHOLE = """list => [...list.children].every(item => {
+    const { left, right, top, bottom } = item.getBoundingClientRect()
+    const corners = [[left + 9, top + 9], [right - 9, bottom - 9]]
+    return corners.every(([x, y]) => item.contains(document.elementFromPoint(x, y)))
+})"""
 WIDTHS = """root => [...root.querySelectorAll('input[type=range]')].filter(one => one.checkVisibility())
     .map(one => one.offsetWidth)"""
 
@@ -78,6 +83,9 @@ def test_every_explorer_draws_and_shares_a_screen_with_its_controls(run_cells, r
         notebook.screenshot(f"{name}_{request.node.callspec.id}")
         heights = explorer.evaluate(HEIGHTS)
         assert heights["needed"] <= heights["screen"], name
+        explorer.locator(".lnk-menu summary").click()
+        assert explorer.locator(".lnk-menu-list").evaluate(IS_WHOLE), name
+        notebook.page.keyboard.press("Escape")
         assert min(explorer.evaluate(WIDTHS)) >= (240 if request.node.callspec.id == "in_lab" else 150), name
 
 

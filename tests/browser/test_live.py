@@ -108,6 +108,10 @@ def test_a_cell_draws_the_plot_as_wide_as_it_is_and_leaves_the_page_alone(run_ce
     wait_for_plot(notebook, f"gd._fullLayout.width < {before - 100}")
     [(own, drawn)] = widths(notebook)
     assert own == drawn == before - 280
+    title, tools = plot_value(
+        notebook, "['.gtitle', '.modebar'].map(name => gd.querySelector(name).getBoundingClientRect().toJSON())"
+    )
+    assert title["bottom"] <= tools["top"]
     notebook.page.set_viewport_size({"width": 1280, "height": 900})
     wait_for_plot(notebook, f"gd._fullLayout.width === {before}")
 
