@@ -1,7 +1,7 @@
 // The view of lntutor.page.live.LivePlot: draws `picture` (JSON: data, layout, alt, height) with Plotly.react.
 
 const PATIENCE = 8000 // ms after which a view that still has no plotly.js asks for it, whoever asked before
-const STATUS = 24 // pixels of a line of status
+const STATUS = 26 // pixels of a line of status
 const CONFIG = {
   responsive: false, // the size follows the cell, below
   displaylogo: false,
