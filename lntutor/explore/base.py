@@ -50,7 +50,7 @@ def release_memory() -> None:
 
 
 class Moved(Exception):
-    """A control has moved while all seeds were being drawn."""
+    """A control has moved while a state was being measured."""
 
 
 class Presets(Segments):
@@ -73,7 +73,7 @@ class Explorer(w.VBox):
     def __init__(self, preset: str | None = None, **state):
         self._lock, self._dirty, self._all_seeds = threading.Lock(), threading.Event(), threading.Event()
         self._timers: list[threading.Timer] = []
-        self._closed = False
+        self._closed = self._gave_way = False
         _ALL.add(self)
         cell_reruns.hold(self)
         self._known: OrderedDict[tuple, Any] = OrderedDict()
@@ -284,7 +284,7 @@ class Explorer(w.VBox):
         try:
             tables = self._tables(state, quick)
             self.plot.show(self.draw(state, tables))
-            self.tables, self.error = tables, None
+            self.tables, self.error, self._gave_way = tables, None, False
             self._show_status(self.status_line(state))
             self._fill_table()
         except Moved:
@@ -313,8 +313,12 @@ class Explorer(w.VBox):
             self.preset.value = self._preset_in_force(state)
 
     def stop_if_moved(self, quick: bool) -> None:
-        """Call between parts of a long measurement: raises Moved where a control has moved since it began."""
-        if self._dirty.is_set() and not quick:
+        """Call between parts of a long measurement: raises Moved where a control has moved since it began.
+
+        A draft gives way only once before the next picture: under a hand that never rests, some are drawn.
+        """
+        if self._dirty.is_set() and not (quick and self._gave_way):
+            self._gave_way = quick
             raise Moved
 
     def _show_status(self, text: str) -> None:

@@ -14,7 +14,7 @@ import ipywidgets as w
 from lntutor.explore.base import LAST, Explorer, release_memory, scrolled
 from lntutor.explore.training_plan import duration
 from lntutor.model.threads import one_thread
-from lntutor.page.kit.panel import Button, Panel, Progress
+from lntutor.page.kit.panel import Button, Panel, Progress, Segments
 
 REDRAW = 0.22  # seconds between two drawings of work under way
 
@@ -257,18 +257,22 @@ class LongRunningExplorer(Explorer):
         self.error = self.error or self.failure
         self._show_buttons()
         summary = self.summary()
-        self.results.value = scrolled(summary, "How it ended", 560) if summary else ""
+        self.results.value = scrolled(summary, "How it ended", 440) if summary else ""
+        self.shown.hidden = not summary
+        if not summary:
+            self.shown.value = "picture"
 
     def _show_buttons(self) -> None:
         try:
             nothing = not self.wanted(self.state())
         except ValueError:
             nothing = True
-        self.buttons["run"].disabled = self._busy or nothing
-        self.buttons["stop"].disabled = not self._busy or self._stopping.is_set()
-        self.buttons["clear"].disabled = not self._done
-        self.buttons["other"].hidden = not (self._busy and self._phase == "waiting")
-        self.bar.hidden = not self._busy
+        with self.launch.hold_sync():  # the focus goes from Run to Stop, which must be there by then
+            self.buttons["run"].disabled = self._busy or nothing
+            self.buttons["stop"].disabled = not self._busy or self._stopping.is_set()
+            self.buttons["clear"].disabled = not self._done
+            self.buttons["other"].hidden = not (self._busy and self._phase == "waiting")
+            self.bar.hidden = not self._busy
         at = self._progress
         self.bar.value = self._steps_done + (self.steps_of(at) if at is not None else 0)
 
@@ -280,15 +284,25 @@ class LongRunningExplorer(Explorer):
         self.add_class(self.LOOK)
 
     def in_view(self) -> list[w.Widget]:
-        """The buttons and the status line above the picture, the results below it."""
+        """The buttons and the status line above the picture, or the results in its place."""
         self.bar = Progress(description=f"How much of the {self.WORK} is done", hidden=True)
         mine = self.launch_buttons()
         self.buttons = {**mine, **self.buttons}
-        self.launch = Panel({**mine, "bar": self.bar}, guard=self._guarded)
+        self.shown = Segments(
+            {"picture": "Picture", "results": "How it ended"}, "picture", description="Show", hidden=True
+        )
+        self.launch = Panel({**mine, "shown": self.shown, "bar": self.bar}, guard=self._guarded)
         self.launch.add_class("lntutor-launch")
+        self.shown.observe(lambda _: self._show_part(), "value")
         self.results = w.HTML()
         self.results.add_class("lntutor-results")
+        self._show_part()
         return [self.launch, self.status, self.plot, self.results]
+
+    def _show_part(self) -> None:
+        """The picture or the results: both do not fit on a screen."""
+        for part, name in ((self.plot, "picture"), (self.results, "results")):
+            part.layout.display = None if self.shown.value == name else "none"
 
     def launch_buttons(self) -> dict[str, Button]:
         """Name → button, beside the bar."""

@@ -1,49 +1,8 @@
-// The view of lntutor.page.accessibility.Accessibility: adds to the controls around it what ipywidgets leaves out.
+// The view of lntutor.page.accessibility.Accessibility: says what is new, and keeps clicks behind what was set before.
 
 const REST = 1000 // ms without a change after which the news is read out,
 const LONGEST = 10000 // and no later than this while changes go on
-const SOON = 100 // ms after a change at which new controls are looked for
 const ROOTS = ".lntutor-explorer, .lntutor-ask"
-
-function set(node, name, value) {
-  if (node && value && node.getAttribute(name) !== value) node.setAttribute(name, value)
-}
-
-// A slider's name stands beside it, and its value is a word where noUiSlider counts places.
-function tellSlider(slider) {
-  const label = slider.querySelector(".widget-label")
-  const handle = slider.querySelector(".noUi-handle")
-  const readout = slider.querySelector(".widget-readout")
-  const name = label?.textContent.trim()
-  set(handle, "aria-label", name)
-  set(handle, "aria-description", label?.title)
-  set(handle, "aria-valuetext", readout?.textContent.trim())
-  if (slider.classList.contains("lntutor-steps")) set(readout, "contenteditable", "false") // typing there does nothing
-  else {
-    set(readout, "role", "textbox")
-    set(readout, "aria-label", `${name}, to type`)
-  }
-}
-
-function tend(root, tended) {
-  for (const slider of root.querySelectorAll(".widget-slider")) {
-    if (tended.has(slider)) continue
-    tended.add(slider)
-    const what = { subtree: true, childList: true, characterData: true }
-    const observer = new MutationObserver(() => tellSlider(slider))
-    observer.observe(slider, { ...what, attributeFilter: ["aria-valuetext", "contenteditable"] })
-    tellSlider(slider)
-  }
-  for (const field of root.querySelectorAll("select, input")) {
-    if (field.labels[0]?.textContent.trim()) continue
-    set(field, "aria-label", field.title || field.closest(".widget-hbox")?.innerText.trim())
-  }
-  // JupyterLab would mark cells by the keys that mark options.
-  for (const list of root.querySelectorAll("select[multiple]")) set(list, "data-lm-suppress-shortcuts", "true")
-  for (const button of root.querySelectorAll(".widget-toggle-button")) {
-    set(button, "aria-pressed", String(button.classList.contains("mod-active")))
-  }
-}
 
 // What has come of the last move: a mistake, or the finding, and with it how far long work is.
 function news(root) {
@@ -67,9 +26,7 @@ function sendAll(manager) {
 
 function render({ model, el, signal }) {
   const line = document.createElement("div")
-  const tended = new WeakSet()
   let root = null
-  let looking = 0
   let saying = 0
   let since = 0
   let last = null // nothing is news when the page opens
@@ -83,16 +40,13 @@ function render({ model, el, signal }) {
     if (last !== null && last !== text) line.textContent = text
     last = text
   }
-  const look = () => {
-    looking = 0
-    tend(root, tended)
-    if (!root.matches(".lntutor-explorer")) return // a question says its own
+  const listen = () => {
     since ||= performance.now()
     clearTimeout(saying)
     saying = setTimeout(say, Math.max(0, Math.min(REST, since + LONGEST - performance.now())))
   }
   const observer = new MutationObserver((records) => {
-    if (!looking && records.some(({ target }) => target !== line)) looking = setTimeout(look, SOON)
+    if (records.some(({ target }) => target !== line)) listen()
   })
   // The boxes around stand in the page only once this has been put there.
   const arrival = new ResizeObserver(() => {
@@ -102,14 +56,14 @@ function render({ model, el, signal }) {
     for (const act of ["click", "change"]) {
       root.addEventListener(act, () => sendAll(model.widget_manager), { capture: true, signal })
     }
-    look()
+    if (!root.matches(".lntutor-explorer")) return // a question says its own
+    listen()
     observer.observe(root, { childList: true, subtree: true, characterData: true })
   })
   arrival.observe(el)
   signal.addEventListener("abort", () => {
     arrival.disconnect()
     observer.disconnect()
-    clearTimeout(looking)
     clearTimeout(saying)
   })
 }

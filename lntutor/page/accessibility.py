@@ -1,7 +1,6 @@
-"""What everyone needs of a page and ipywidgets leaves out, for the explorers and the questions.
+"""What everyone needs of the explorers and the questions in a page.
 
-Names for sliders, news that a screen reader reads out, a visible focus, no motion where the reader asks for none, room
-on a narrow page, buttons that act on the last value set.
+News that a screen reader reads out, no motion where the reader asks for none, buttons that act on the last value set.
 """
 
 from pathlib import Path
@@ -10,12 +9,7 @@ from anywidget import AnyWidget
 
 from lntutor.page.live import PATIENCE
 
-# ipywidgets takes the outline from some of its inputs, by rules that only an id outweighs.
 CSS = """
-:is(.lntutor-explorer, .lntutor-ask):not(#_) :focus-visible {
-  outline: 3px solid #0072B2 !important; outline-offset: 1px; }
-:is(.lntutor-explorer, .lntutor-ask) .mod-primary:enabled { background: #005A8E; color: #fff; }
-.lntutor-explorer .lntutor-fold { border: 1px solid #767676; padding: 6px; box-sizing: border-box; }
 .lntutor-explorer :is(.widget-html, .widget-html-content) { min-width: 0; max-width: 100%; }
 .lntutor-reach { position: relative; height: 1px; margin: 0; overflow: hidden; }
 .lntutor-aloud { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); }

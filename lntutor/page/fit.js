@@ -1,13 +1,42 @@
 // A figure that fits the page: the one place where text, panels and drawings are fitted to the width that the page has.
 // live.js and the pages of the site both begin with this file.
 
-// The picture at so many pixels across, `more` pixels higher than it asks for: data and layout for Plotly.react.
-function fitted(picture, width, more = 0) {
+// The picture at so many pixels across, `more` pixels higher than it asks for: data and layout for Plotly.react. Where
+// it is higher than `most`, its axes become lower, as far as they stay legible.
+function fitted(picture, width, more = 0, most = Infinity, upright = Infinity) {
+  const whole = arranged(picture, width, more, 0, upright)
+  const over = whole.layout.height - most
+  if (over <= 0 || !whole.spare) return whole
+  const once = Math.min(over, whole.spare)
+  const lower = arranged(picture, width, more, once, upright)
+  const saved = whole.layout.height - lower.layout.height // panels one over the other save as much each
+  return saved - over < 2 ? lower : arranged(picture, width, more, Math.ceil((once * over) / saved), upright)
+}
+
+// The same `less` pixels lower before its words are fitted, and how many pixels its axes can spare; names of upright
+// axes have `upright` pixels.
+function arranged(picture, width, more, less, upright) {
   const { data, layout, height: asked } = JSON.parse(picture)
   identify(data)
-  const given = shrink(data, layout, asked, width) + more
-  const height = given + fit(data, layout, given, width)
-  return { data, layout: { ...layout, width, height, autosize: false } }
+  if (width < PHONE) smallType(layout)
+  const whole = shrink(data, layout, asked, width)
+  const rows = new Set(axes(layout, "y").map((axis) => axis.domain[0])).size
+  const type = layout.template?.layout?.font?.size ?? 12
+  const least = (layout.margin?.t ?? 60) + (AXES + 4 * rows) * type
+  const isDrawing = layout.xaxis?.visible === false // its words and boxes belong together
+  const spare = isDrawing ? 0 : Math.max(0, Math.round(whole - least))
+  const given = whole + more - Math.min(less, spare)
+  if (layout.title?.y) layout.title.y = 1 - ((1 - layout.title.y) * whole) / given
+  const height = given + fit(data, layout, given, width, upright)
+  return { data, layout: { ...layout, width, height, autosize: false }, spare }
+}
+
+// On a phone type for reading is a little smaller.
+function smallType({ template }) {
+  const { font, title, xaxis, yaxis, legend } = template?.layout ?? {}
+  if (!font || font.size >= LARGE) return
+  const ofAxes = [xaxis, yaxis].flatMap((axis) => [axis?.title?.font, axis?.tickfont])
+  for (const one of [font, title?.font, legend?.font, ...ofAxes]) if (one?.size) one.size *= SMALLER
 }
 
 // Names, not positions, say which trace is which, so that a hidden one stays hidden when another comes before it.
@@ -55,6 +84,9 @@ const NARROW = 26 // letters across: with less room, panels stand over one anoth
 const LEGEND = 620 // pixels across for which a figure counts the lines of its legend
 const SIDES = 110 // pixels about that the numbers and names of the axes take
 const SMALLEST = 9 // pixels of type
+const PHONE = 420 // pixels across below which type is SMALLER
+const SMALLER = 0.86
+const AXES = 14 // lines of type that the axes keep at least, with their names and the legend, and four more in each row
 const LARGE = 18 // pixels of type that is read from the back row
 const breaks = (text) => text.split("<br>").length - 1
 
@@ -90,7 +122,7 @@ function stack(layout, height, size) {
 }
 
 // Break words that are wider than the page has room for, in place; how many pixels higher the figure becomes by it.
-function fit(data, layout, height, width) {
+function fit(data, layout, height, width, upright) {
   const base = layout.template?.layout ?? {}
   const family = base.font?.family ?? "sans-serif"
   const type = base.font?.size ?? 12
@@ -106,10 +138,10 @@ function fit(data, layout, height, width) {
 
   const titled = axes(layout, "x").filter((axis) => axis.title?.text)
   const below = titled.map((axis) => within(axis.title, axis.title.font?.size ?? type, room(axis)))
-  if (width < LEGEND || type >= LARGE) {
+  if (width < LEGEND || type >= LARGE || upright < Infinity) {
     const tall = height - (layout.margin?.t ?? 0) - 9 * type // without what stands below
     for (const { title, domain } of axes(layout, "y")) {
-      if (title?.text) within(title, title.font?.size ?? type, (domain[1] - domain[0]) * tall)
+      if (title?.text) within(title, title.font?.size ?? type, Math.min(upright, (domain[1] - domain[0]) * tall))
     }
   }
   if (width < LEGEND) {
@@ -129,8 +161,8 @@ function fit(data, layout, height, width) {
   const line = title?.text ? within(title, base.title?.font?.size ?? 17, 0.97 * width) : 0
   const note = title?.subtitle?.text ? within(title.subtitle, title.subtitle.font?.size ?? 12, 0.97 * width) : 0
   const top = line + note + Math.max(0, ...above)
-  const upright = axes(layout, "y").some((axis) => axis.title?.text)
-  const spare = upright && width < LEGEND ? 3 * type : 0 // such names have no less to say
+  const named = axes(layout, "y").some((axis) => axis.title?.text)
+  const spare = named && width < LEGEND ? 3 * type : 0 // such names have no less to say
   const added = Math.round(top + Math.max(0, ...below) + legend + stacked + spare)
   if (added && title) {
     const y = (1 - (title.y ?? 1)) * height + line * (0.6 / LINE) // plotly centres the lines of a title
@@ -185,11 +217,13 @@ function fitLegend(data, layout, width, type, within) {
   return (rows(width - 20) - rows(LEGEND)) * type * 1.45 + lines.reduce((sum, more) => sum + more, 0)
 }
 
-// How many pixels the panels lack for the names of their upright axes, which are as long as their words.
+// How many pixels the panels lack for the names of their upright axes, which are as long as their words; the least that
+// an axis has.
 function lacking(plot) {
-  const lacks = Object.values(plot._fullLayout._plots ?? {}).map(({ yaxis }) => {
+  const lengths = Object.values(plot._fullLayout._plots ?? {}).map(({ yaxis }) => {
     const name = plot.querySelector(`.${yaxis._id}title`)
-    return name ? name.getBoundingClientRect().height - yaxis._length : 0
+    return [name ? name.getBoundingClientRect().height : 0, yaxis._length]
   })
-  return Math.max(0, ...lacks.map(Math.ceil))
+  const lacks = lengths.map(([name, length]) => Math.ceil(name - length))
+  return { more: Math.max(0, ...lacks), upright: Math.min(...lengths.map(([, length]) => length)) }
 }

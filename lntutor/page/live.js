@@ -1,6 +1,7 @@
 // The view of lntutor.page.live.LivePlot: draws `picture` (JSON: data, layout, alt, height) with Plotly.react.
 
 const PATIENCE = 8000 // ms after which a view that still has no plotly.js asks for it, whoever asked before
+const STATUS = 26 // pixels of a line of status
 const CONFIG = {
   responsive: false, // the size follows the cell, below
   displaylogo: false,
@@ -74,6 +75,26 @@ function hideButtons(plot) {
   for (const button of plot.querySelectorAll(".modebar-btn")) button.tabIndex = -1
 }
 
+const total = (numbers) => numbers.reduce((sum, one) => sum + one, 0)
+
+// The panels of an explorer: those over its picture, those beside it and those below.
+const controlsAround = (frame) => frame.closest(".lntutor-explorer")?.querySelectorAll(".lnk-panel") ?? []
+
+// How many pixels of the screen the controls around leave for a picture; what comes and goes does not count.
+function roomFor(frame) {
+  const view = frame.closest(".lntutor-view")
+  if (!view) return Infinity
+  const screen = frame.closest(".jp-WindowedPanel-outer")?.clientHeight ?? innerHeight
+  const [top, bottom] = [view.offsetTop, view.offsetTop + view.offsetHeight]
+  const isBeside = (part) => !view.contains(part) && part.offsetTop < bottom && part.offsetTop + part.offsetHeight > top
+  const heights = [...controlsAround(frame)].map((part) => {
+    const passing = [...part.querySelectorAll(".lnk-fold[open] > .lnk-rest, .lnk-copied, .lnk-wrong")]
+    return isBeside(part) ? 0 : part.offsetHeight - total(passing.map((one) => one.offsetHeight))
+  })
+  const lines = view.closest(".lntutor-working") ? 2 : 1
+  return screen - lines * STATUS - total(heights)
+}
+
 function save(address, name) {
   const link = document.createElement("a")
   link.href = address
@@ -106,9 +127,9 @@ function render({ model, el, signal }) {
     wait.textContent = alt
   }
 
-  // The picture at this width, so many pixels higher than it asks for.
-  const paint = async (width, more) => {
-    const { data, layout } = fitted(drawn.picture, width, more)
+  // The picture at this width, so many pixels higher than it asks for; names of upright axes have `upright` pixels.
+  const paint = async ({ width, most }, more, upright) => {
+    const { data, layout } = fitted(drawn.picture, width, more, most + more, upright)
     frame.style.height = `${layout.height}px`
     layout.uirevision ??= "lntutor"
     if (plot.parentNode !== frame) frame.replaceChildren(image, plot)
@@ -122,13 +143,18 @@ function render({ model, el, signal }) {
     try {
       for (;;) {
         const width = frame.clientWidth
-        if (!width || signal.aborted || (drawn.picture === picture && drawn.width === width)) break
-        drawn = { picture, width }
-        await paint(width, 0)
-        const more = lacking(plot)
-        if (more) await paint(width, more)
-        hideButtons(plot)
+        const most = roomFor(frame)
+        if (!width || signal.aborted) break
+        if (drawn.picture === picture && drawn.width === width && drawn.most === most) break
+        drawn = { picture, width, most }
+        await paint(drawn, 0)
+        const { more, upright } = lacking(plot)
+        if (!more) continue
+        await paint(drawn, 0, upright)
+        const still = lacking(plot).more
+        if (still) await paint(drawn, still, upright)
       }
+      hideButtons(plot)
     } finally {
       busy = false
     }
@@ -150,9 +176,13 @@ function render({ model, el, signal }) {
     }
   }
 
-  const observer = new ResizeObserver(draw)
+  const observer = new ResizeObserver(() => {
+    for (const part of controlsAround(frame)) observer.observe(part)
+    draw()
+  })
   read()
   observer.observe(frame)
+  addEventListener("resize", draw, { signal })
   model.on("change:picture", () => {
     read()
     draw()

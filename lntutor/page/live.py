@@ -107,6 +107,7 @@ class LivePlot(AnyWidget):
         .widget-hbox > .lntutor-live { flex: 1 1 0px; min-width: min(160px, 100%); }
         .lntutor-live > div { position: relative; overflow: hidden; }
         .lntutor-live [role="img"] { position: absolute; inset: 0; pointer-events: none; }
+        .lntutor-live .modebar-container { top: auto !important; bottom: 30px; } /* above, it would cover the title */
         .lntutor-live p { margin: 1em; opacity: 0.7; }
         .lntutor-live .js-plotly-plot { position: absolute; left: 0; top: 0; }
         .jupyter-widgets-disconnected > .lntutor-live::before { display: block; color: #a30000; content:

@@ -4,27 +4,30 @@ import json
 import time
 from typing import NamedTuple
 
-import ipywidgets as w
 from playwright.sync_api import TimeoutError
 
 from lntutor import explore
+from lntutor.page.kit.panel import Chips, Control, Segments, Switch, TextField
 from tests.browser.jupyter import ROOT, SECONDS, Notebook
 from tests.explore.explorers import all_values
 from tests.explore.soak import Move, Moves, Step
 
-LEFT_OUT = ("png", "csv", "html")  # each is a file in the downloads
+LEFT_OUT = ("Save numbers (CSV)", "Save picture (PNG)", "Save live picture (HTML)")  # each is a file in the downloads
 SHOWN = """(name, keys) => {
     const plain = v => v == null ? null : typeof v === 'object' ? Array.from(v, plain)
         : typeof v === 'number' && !isFinite(v) ? null : v
+    const root = document.querySelector(`.soak-${name}`)
     const control = key => {
-        const el = document.querySelector(`.soak-${name}-${key}`)
-        const [select, readout, box, text] = ['select', '.widget-readout', '[type=checkbox]', '[type=text]'].map(
-            selector => el.querySelector(selector))
-        if (select) return Array.from(select.selectedOptions, option => option.text.replaceAll('\\u00a0', ' '))
-        if (readout) return readout.textContent.replace('\\u2212', '-')
-        return box ? box.checked : text ? text.value : el.classList.contains('mod-active')
+        const el = root.querySelector(`[data-part='${key}']`)
+        const [range, box, text] = ['range', 'checkbox', 'text'].map(type => el.querySelector(`[type=${type}]`))
+        if (range) return el.querySelector('output')?.value ?? Number(range.getAttribute('aria-valuetext'))
+        if (box) return box.checked
+        if (text) return text.value
+        const chips = [...el.querySelectorAll('.lnk-chip')].filter(chip => chip.ariaPressed === 'true')
+        return el.querySelector('.lnk-chip') ? chips.map(chip => chip.dataset.key).sort()
+            : el.querySelector('label:has(:checked) span').dataset.text
     }
-    const plot = document.querySelector(`.soak-${name}-plot`)
+    const plot = root.querySelector('.lntutor-live')
     const gd = plot.querySelector('.js-plotly-plot')
     return {
         controls: Object.fromEntries(keys.map(key => [key, control(key)])),
@@ -60,6 +63,8 @@ class PageDriver:
         self.moves = Moves(self.twin, seed, brief=True)
         self.moves.buttons = [button for button in self.moves.buttons if button not in LEFT_OUT]
         self.kernel, self.mistakes = 0.0, 0
+        self.root = self.page.locator(f".soak-{name}")
+        self.root.locator(".lnk-fold").evaluate_all("folds => folds.forEach(fold => { fold.open = true })")
 
     def make(self, move: Move) -> None:
         """Step by step, without waiting for the picture."""
@@ -67,14 +72,18 @@ class PageDriver:
             self._apply(step)
 
     def _apply(self, step: Step) -> None:
-        key = f"press-{step.name}" if step.kind == "press" else step.name
-        at = self.page.locator(f".soak-{self.name}-{key}")
+        if step.name in self.twin.buttons["data"].actions:
+            if step.kind == "press" or self.root.get_by_role("region", name="The numbers of the picture").is_visible():
+                self.root.locator(".lnk-menu summary").click()
+                self.root.get_by_role("button", name=step.name, exact=True).click()
+            return
+        at = self.root.locator(f"[data-part='{step.name}']")
         if step.kind == "press":
-            if at.is_visible() and at.is_enabled() and step.value in (None, at.inner_text()):
+            if at.is_visible() and at.is_enabled():
                 self._press(at)
         elif step.kind == "preset":
-            at.locator("select").select_option(index=list(self.twin.preset.options).index(step.value))
-        else:
+            at.get_by_role("radio").nth(self.twin.preset.options.index(step.value)).click()
+        elif at.is_visible():
             self._set(at, self.twin.controls[step.name], step.value)
 
     def _press(self, at) -> None:
@@ -85,29 +94,33 @@ class PageDriver:
             if at.is_enabled() and at.is_visible():
                 raise
 
-    def _set(self, at, control: w.ValueWidget, value) -> None:
-        values = all_values(control)
-        if isinstance(control, (w.SelectMultiple, w.Dropdown)):
-            chosen = value if isinstance(value, tuple) else (value,)
-            at.locator("select").select_option(index=[values.index(one) for one in chosen])
-        elif isinstance(control, w.Text):
+    def _set(self, at, control: Control, value) -> None:
+        if isinstance(control, Chips):
+            more = at.locator(".lnk-more[aria-expanded=false]")
+            if more.count():
+                more.click()
+            for key in control.options:
+                chip = at.locator(f"[data-key='{key}']")
+                is_wanted = key in (value if control.several else (value,))
+                if (chip.get_attribute("aria-pressed") == "true") != is_wanted:
+                    chip.click()
+        elif isinstance(control, Segments):
+            at.get_by_role("radio").nth(control.options.index(value)).click()
+        elif isinstance(control, TextField):
             at.locator("input").fill(value)
-        elif isinstance(control, w.Checkbox):  # not `set_checked`: a Reset under way may set it back for a moment
+        elif isinstance(control, Switch):  # not `set_checked`: a Reset under way may set it back for a moment
             if at.locator("input").is_checked() != value:
                 at.locator("input").click()
-        elif isinstance(control, w.ToggleButton):
-            if at.evaluate("el => el.classList.contains('mod-active')") != value:
-                at.click()
         else:
+            values = all_values(control)
             self._slide(at, values.index(value), len(values))
 
     def _slide(self, at, index: int, count: int) -> None:
-        """A slider to one of its values by keys: from the nearer end, by fives and by ones."""
-        at.locator(".noUi-handle").focus()
+        """A slider to one of its values by keys, from the nearer end."""
+        at.locator("input[type=range]").focus()
         up = index < count / 2
         steps = index if up else count - 1 - index
-        keys = ("Home", "PageUp", "ArrowRight") if up else ("End", "PageDown", "ArrowLeft")
-        for key in (keys[0], *[keys[1]] * (steps // 5), *[keys[2]] * (steps % 5)):
+        for key in ("Home" if up else "End", *["ArrowRight" if up else "ArrowLeft"] * steps):
             self.page.keyboard.press(key)
 
     def check(self, seconds: float = 60) -> None:

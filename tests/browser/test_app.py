@@ -57,13 +57,12 @@ def test_the_start_page_opens_an_explorer_that_follows_its_slider(server, strict
     assert page.locator("ul.tiles a").count() == page.evaluate(LOADED) == tiles
     strict.screenshot("app_gallery")
 
-    page.get_by_role("link", name="The gradient of every layer").click()
+    page.get_by_role("link", name="Theorem 1").click()
     wait_for_plot(strict)
     assert page.locator(".jp-InputArea-editor").count() == 0  # no code
-    before = plot_value(strict, "Math.max(...gd._fullData[0].y)")
-    strict.slider().focus()
-    page.keyboard.press("ArrowRight")
-    wait_for_plot(strict, f"Math.max(...gd._fullData[0].y) === {before} + 1")
+    before = plot_value(strict, "Math.max(...gd._fullData[0].x)")
+    strict.slider("Depth L").press("ArrowRight")
+    wait_for_plot(strict, f"Math.max(...gd._fullData[0].x) === {before} + 1")
     strict.screenshot("app_explorer")
 
     kernel = page.evaluate("JSON.parse(document.querySelector('#jupyter-config-data').textContent).kernelId")
@@ -124,7 +123,7 @@ def test_a_class_needs_the_word(tmp_path, notebook):
     [address] = app.own_addresses("0.0.0.0")
     with app_server(tmp_path, "--classroom", "--warm=0", f"--word={WORD}", word=WORD) as server:
         url = server.url if address.startswith("127.") else server.url.replace("127.0.0.1", address)
-        for path in ("", "wrongword", "voila/render/SignalExplorer.ipynb"):
+        for path in ("", "wrongword", "voila/render/TheoremExplorer.ipynb"):
             assert status_code(url + path) == 403
         assert status_code(f"{url}api/kernels/{'-'.join(['a'] * 5)}") == 403
         assert status_code(f"{url}{WORD}") == 200

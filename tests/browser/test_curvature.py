@@ -40,6 +40,14 @@ def products(notebook: Notebook) -> int:
     return int(plot_value(notebook, f"{NOTE}.match(/(\\d+) products/)[1]"))
 
 
+def results(notebook: Notebook) -> list[str]:
+    """The rows that say how each spectrum ended."""
+    notebook.page.get_by_role("radio", name="How it ended").check()
+    rows = notebook.page.locator(".lntutor-results tbody tr")
+    rows.first.wait_for()
+    return rows.all_inner_texts()
+
+
 def test_a_spectrum_grows_is_drawn_anew_stops_and_goes_on(in_lab):
     """Oracle: products and the highest density in the page, before and after; pictures are for people."""
     notebook = in_lab(IMPORT, 'CurvatureExplorer(depth=1, width=16, pairs=30, products=200, placements=["post"])')
@@ -74,7 +82,8 @@ def test_a_spectrum_grows_is_drawn_anew_stops_and_goes_on(in_lab):
     notebook.wait_for_status("1 spectrum done in")
     wait_for_products(notebook, stopped + 10)
     assert products(notebook) == stopped + 10
-    notebook.page.get_by_label("2/η line", exact=True).select_option("η = 0.5")
+    notebook.slider("2/η line").press("End")
+    notebook.slider("2/η line").press("ArrowLeft")
     wait_for_plot(notebook, "gd._fullData.find(t => t.uid === 'two_5fover_5feta')?.x[0] === 4")
     notebook.page.locator(".lntutor-curvature").scroll_into_view_if_needed()
     notebook.screenshot("curvature_more")
@@ -87,21 +96,22 @@ def test_a_spectrum_is_measured_in_voila_and_stored_ones_are_a_click_away(in_voi
     notebook.button("Run").click()
     notebook.wait_for_status("2 spectra done in")
     wait_for_products(notebook, 10)
-    rows = notebook.page.locator(".lntutor-results tbody tr").all_inner_texts()
+    rows = results(notebook)
     assert [row.split("\t")[0] for row in rows] == ["Post-LN", "Pre-LN"]
+    notebook.page.get_by_role("radio", name="Picture").check()
     numbers = plot_value(notebook, "gd._fullData.filter(t => t.uid.startsWith('numbers')).flatMap(t => t.text)")
     for shown, row in zip((numbers[:2], numbers[2:]), rows, strict=True):
         assert [cell.split(" ±")[0] for cell in row.split("\t")[1:3]] == [number.strip() for number in shown]
     notebook.screenshot("curvature_voila")
 
-    notebook.button("Talk size").click()
+    notebook.page.get_by_role("switch", name="Talk size").click()
     notebook.wait_for_status("Stored spectra, made by python -m lntutor results hessian.")
     wait_for_products(notebook, 20)
-    rows = notebook.page.locator(".lntutor-results tbody tr").all_inner_texts()
+    rows = results(notebook)
     assert [row.split("\t")[0] for row in rows] == [
         f"{label}, seed {seed}" for label in ("Post-LN", "Pre-LN") for seed in (0, 1)
     ]
     notebook.screenshot("curvature_stored")
-    notebook.button("Talk size").click()
+    notebook.page.get_by_role("switch", name="Talk size").click()
     notebook.wait_for_status("All that Run would do is on screen")
     wait_for_products(notebook, 10)

@@ -1,7 +1,7 @@
 """Everyone can use the explorers: by keys alone, through a screen reader, enlarged, without motion.
 
-Most tests share one page of the app that holds all nine explorers and the kinds of questions: opening pages is what
-takes time. They leave it as they found it, or say what they change.
+Most tests share one page of the app that holds the explorers and the kinds of questions: opening pages is what takes
+time. They leave it as they found it, or say what they change.
 """
 
 from collections.abc import Iterator
@@ -9,15 +9,13 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, Page
 
-from lntutor.explore import GradientExplorer, PlacementExplorer
+from lntutor.explore import PlacementExplorer, TheoremExplorer
 from lntutor.publish import gallery
 from tests.browser.jupyter import HERE, SECONDS, VIEWPORT, Notebook, Server, app_server, new_notebook, write_notebook
 from tests.browser.test_live import wait_for_plot
 from tests.browser.test_site import MOVING, violations
 
 SMALL = {
-    "GradientExplorer": "depth=3, width=32",
-    "SignalExplorer": "depth=3, width=32",
     "PlacementExplorer": "",
     "TheoremExplorer": "depth=4, width=32",
     "BoundednessExplorer": "width=32, depth=2",
@@ -26,6 +24,7 @@ SMALL = {
     "TrainingExplorer": "depth=1, width=16, steps=2000",
     "CurvatureExplorer": "depth=1, width=16, pairs=1000, products=200",
 }
+IN_THE_PLAYGROUND = {"GradientExplorer", "SignalExplorer"}
 QUESTIONS = """\
 from IPython.display import display
 from lntutor import lesson
@@ -37,10 +36,14 @@ display(
     lesson.Predict("d", "Which curve?", curve=([1, 2, 4], 0.1, 10), log=True, reveal=lambda: [3, 2, 1]),
     lesson.readiness(),
 )"""
-# In the page: all that takes keys, in the order in which it stands there.
+# In the page: all that takes keys, in the order in which it stands there; of a group of choices, the one that is made.
 STOPS = """root => [...root.querySelectorAll(
-    'a[href], button:enabled, select, input, summary, [tabindex="0"], [contenteditable="true"]')]
-    .filter(node => node.checkVisibility({ visibilityProperty: true }) && node.getAttribute('tabindex') !== '-1')"""
+    'a[href], button:enabled, select, input:enabled, summary, [tabindex="0"], [contenteditable="true"]')]
+    .filter(node => node.checkVisibility({ visibilityProperty: true }) && node.getAttribute('tabindex') !== '-1')
+    .filter((node, _, all) => {
+        const group = all.filter(one => node.type === 'radio' && one.name === node.name)
+        return !group.length || node === (group.find(one => one.checked) ?? group[0])
+    })"""
 NAMED = """node => (node.ariaLabel || node.labels?.[0]?.innerText || node.innerText || node.title || '').trim()"""
 WALK = f"""async () => {{
     const stops = ({STOPS})(document.body)
@@ -48,12 +51,21 @@ WALK = f"""async () => {{
 }}"""
 FOCUS = f"""() => {{
     const node = document.activeElement
-    const look = getComputedStyle(node)
-    const seen = look.outlineStyle !== 'none' && parseFloat(look.outlineWidth) >= 2
+    const isSeen = (one) => {{
+        const {{ opacity, outlineStyle, outlineWidth }} = getComputedStyle(one)
+        return opacity !== '0' && outlineStyle !== 'none' && parseFloat(outlineWidth) >= 2
+    }}
+    const seen = [node, node.nextElementSibling, node.closest('label')].some(one => one && isSeen(one))
     const box = node.getBoundingClientRect()
     return {{ index: ({STOPS})(document.body).indexOf(node), name: ({NAMED})(node), seen,
         inside: box.bottom > 0 && box.top < innerHeight }}
 }}"""
+# In the page: where the words end in the cells of a table's first two rows.
+ENDS = """rows => rows.slice(0, 2).map(row => [...row.children].map(cell => {
+    const words = document.createRange()
+    words.selectNodeContents(cell)
+    return words.getBoundingClientRect().right
+}))"""
 # In the page: what is cut off, or lies over something else, in every explorer.
 CROWDED = """() => {
     const found = []
@@ -76,12 +88,11 @@ CROWDED = """() => {
     for (const box of document.querySelectorAll('.widget-box'))
         if (box.scrollWidth > box.clientWidth + 1) found.push(`box scrolls sideways: ${name(box)}`)
     for (const root of document.querySelectorAll('.lntutor-explorer')) {
-        const kinds = '.widget-inline-hbox, .widget-checkbox, .widget-button, .widget-text'
-        const controls = [...root.querySelectorAll(kinds)].filter(node => node.checkVisibility())
+        const controls = [...root.querySelectorAll('[data-part]')].filter(node => node.checkVisibility())
         apart(controls, 'controls overlap')
         for (const control of controls) inside(control, root, 'control cut off')
-        for (const button of root.querySelectorAll('.widget-button'))
-            if (button.scrollWidth > button.clientWidth + 1) found.push(`words cut off: ${name(button)}`)
+        for (const part of root.querySelectorAll('.lnk-panel :is(button, label, output, .lnk-slider > span)'))
+            if (part.scrollWidth > part.clientWidth + 1) found.push(`words cut off: ${name(part)}`)
         for (const svg of root.querySelectorAll('.main-svg')) {
             const words = [...svg.querySelectorAll('text')].filter(text => text.textContent.trim())
             for (const text of words) inside(text, svg.closest('.js-plotly-plot'), 'words cut off')
@@ -109,14 +120,14 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 
 @pytest.fixture(scope="module")
-def all_nine(browser: Browser, server: Server) -> Iterator[Notebook]:
+def together(browser: Browser, server: Server) -> Iterator[Notebook]:
     """The page of all explorers, drawn, with every fold open; it fails at its end if the page complained."""
     with new_notebook(browser) as notebook:
         page = notebook.page
         page.goto(f"{server.url}voila/render/everyone.ipynb", timeout=180 * SECONDS)
         for index in range(len(SMALL)):
             wait_for_plot(notebook, index=index)
-        page.locator(".noUi-handle[aria-label='4']").wait_for()  # the last question's, and its name
+        page.locator(".lntutor-ask").last.get_by_role("radio").last.wait_for()
         page.evaluate(
             """names => document.querySelectorAll('.lntutor-explorer')
                 .forEach((root, i) => { root.dataset.name = names[i] })""",
@@ -127,10 +138,10 @@ def all_nine(browser: Browser, server: Server) -> Iterator[Notebook]:
 
 
 @pytest.fixture
-def page(all_nine: Notebook) -> Iterator[Page]:
+def page(together: Notebook) -> Iterator[Page]:
     """That page at its usual size."""
-    yield all_nine.page
-    all_nine.page.set_viewport_size(VIEWPORT)
+    yield together.page
+    together.page.set_viewport_size(VIEWPORT)
 
 
 def to_the_top(page: Page) -> None:
@@ -164,18 +175,19 @@ def wait_for_alt(page: Page, name: str, condition: str, *given: str) -> None:
 
 
 def test_more_opens_by_enter_and_by_space(page):
-    """Oracle: the number of controls in sight, more than five; the folds stay open for the tests that follow."""
-    assert set(SMALL) == {tile.key for tile in gallery.EXPLORERS}
+    """Oracle: the switch that stands in every fold is in sight; the folds stay open for the tests that follow."""
+    assert set(SMALL) == {tile.key for tile in gallery.EXPLORERS} - IN_THE_PLAYGROUND
     for key, name in zip(["Enter", "Space"] * 5, SMALL, strict=False):
-        button(page, name, "More").press(key)
-        button(page, name, "Fewer").wait_for()
-        explorer(page, name).locator(".lntutor-fold").wait_for()
+        large = explorer(page, name).get_by_role("switch", name="Large type")
+        assert not large.is_visible()
+        explorer(page, name).locator(".lnk-fold > summary").press(key)
+        large.wait_for()
 
 
 def test_tab_reaches_every_control_in_order_and_shows_where_it_is(page):
     """Oracle: all that takes keys in the page, in its order; the outline of what has the focus; no plot among them."""
     names = page.evaluate(WALK)
-    assert len(names) > 150
+    assert len(names) > 100
     to_the_top(page)
     for index, name in enumerate(names):
         page.keyboard.press("Tab")
@@ -186,20 +198,24 @@ def test_tab_reaches_every_control_in_order_and_shows_where_it_is(page):
 
 def test_every_kind_of_control_answers_to_keys(page):
     """Oracle: the words of the same figures drawn in this process, as the page has them for a screen reader."""
-    moved, slider = GradientExplorer(depth=4, width=32, placements=["post"]), control(page, "GradientExplorer", "Depth")
-    slider.press("ArrowRight")
-    picker = explorer(page, "GradientExplorer").get_by_label("LN position")
-    picker.press("Home")
+    name, moved = "TheoremExplorer", TheoremExplorer(depth=6, width=32, along="width")
+    control(page, name, "Depth L").press("ArrowRight")
+    field = explorer(page, name).get_by_label("Depth L, as a number")
+    field.press("ArrowUp")
+    explorer(page, name).get_by_role("radio", name="depth", exact=True).press("ArrowRight")
     moved.settle()
-    wait_for_alt(page, "GradientExplorer", "words === given[0]", moved.plot.alt)
-    picker.press("Shift+ArrowDown")
-    moved.set(placements=["post", "pre"])
+    wait_for_alt(page, name, "words === given[0]", moved.plot.alt)
+    explorer(page, name).get_by_role("radio", name="width", exact=True).first.press("ArrowLeft")
+    field.press("Control+A")
+    page.keyboard.type("4")
+    page.keyboard.press("Enter")
+    moved.set(depth=4, along="depth")
     moved.settle()
-    wait_for_alt(page, "GradientExplorer", "words === given[0]", moved.plot.alt)
-    explorer(page, "PlacementExplorer").get_by_label("LN position").press("ArrowDown")
+    wait_for_alt(page, name, "words === given[0]", moved.plot.alt)
+    button(page, "PlacementExplorer", "Pre-LN").press("Space")
     wait_for_alt(page, "PlacementExplorer", "words === given[0]", PlacementExplorer(placement="pre").plot.alt)
     before = alt(page, "AttentionExplorer")
-    explorer(page, "AttentionExplorer").get_by_label("Causal mask").press("Space")
+    explorer(page, "AttentionExplorer").get_by_role("switch", name="Causal mask").press("Space")
     wait_for_alt(page, "AttentionExplorer", "words !== given[0]", before)
     explorer(page, "AttentionExplorer").get_by_label("Sentence").press("End")
     page.keyboard.type(" today")
@@ -217,11 +233,11 @@ def test_a_slider_says_its_value_as_the_page_shows_it_and_moves_the_picture(page
     page.wait_for_function(
         """([name, value, before, status]) => {
             const root = document.querySelector(`[data-name=${name}]`)
-            const slider = root.querySelector('.widget-slider')
-            const text = slider.querySelector('[role=slider]').getAttribute('aria-valuetext')
+            const slider = root.querySelector('input[type=range]')
+            const text = slider.getAttribute('aria-valuetext')
             const moved = root.querySelector('[role=img]').ariaLabel !== before
                 || root.querySelector('.lntutor-status').innerText !== status
-            return text !== value && text === slider.querySelector('.widget-readout').textContent && moved
+            return text !== value && text === slider.nextElementSibling.value && moved
         }""",
         arg=[name, value, before, status],
         timeout=60 * SECONDS,
@@ -229,35 +245,46 @@ def test_a_slider_says_its_value_as_the_page_shows_it_and_moves_the_picture(page
 
 
 def test_buttons_copy_show_and_reset_by_keys(page):
-    """Oracle: the line of code, the rows of the table, which keys scroll, and the words at the start."""
-    name = "SignalExplorer"
-    button(page, name, "Copy setting").press("Enter")
-    page.wait_for_function(
-        "name => document.querySelector(`[data-name=${name}] .widget-text input`).value.startsWith(name)", arg=name
-    )
-    button(page, name, "Show table").press("Space")
+    """Oracle: the line of code, the rows of the table, which keys scroll, the words at the start; Escape closes."""
+    name = "TheoremExplorer"
+    menu = explorer(page, name).locator(".lnk-menu summary")
+    menu.press("Enter")
+    button(page, name, "Copy as Python").press("Enter")
+    copied = explorer(page, name).locator(".lntutor-foot").get_by_label("Copied text")
+    copied.wait_for()
+    assert copied.input_value().startswith(f"{name}(")
+    menu.press("Space")
+    button(page, name, "Save numbers (CSV)").press("Escape")
+    assert menu.evaluate("node => node === document.activeElement && !node.parentNode.open")
+    menu.press("Space")
+    button(page, name, "Show or hide the table").press("Space")
     numbers = explorer(page, name).get_by_role("region", name="The numbers of the picture")
     numbers.wait_for()
+    head, row = numbers.locator("tr").evaluate_all(ENDS)
+    assert head == pytest.approx(row, abs=1)
     numbers.press("End")
     numbers.evaluate("async node => { while (!node.scrollTop) await new Promise(requestAnimationFrame) }")
     button(page, name, "Reset").press("Enter")
-    wait_for_alt(page, name, "words.includes('6 at the top')")
+    start = TheoremExplorer()
+    start.settle()
+    wait_for_alt(page, name, "words === given[0]", start.plot.alt)
 
 
 @pytest.mark.parametrize("name", ["TrainingExplorer", "CurvatureExplorer"])
 def test_run_and_stop_by_keys(page, name):
-    """Oracle: what the status line says; from Run, which is off while it runs, Tab goes on to Stop."""
+    """Oracle: what the status line says; from Run, which is off while it runs, the focus goes to Stop."""
     button(page, name, "Run").press("Enter")
     page.wait_for_function(
         "name => /(step|product) \\d/.test(document.querySelector(`[data-name=${name}] .lntutor-status`).innerText)",
         arg=name,
         timeout=120 * SECONDS,
     )
-    page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.innerText") == "Stop"
     page.keyboard.press("Space")
     explorer(page, name).locator(".lntutor-status", has_text="Stopped.").wait_for(timeout=60 * SECONDS)
+    explorer(page, name).get_by_role("radio", name="How it ended").press("Space")
     explorer(page, name).get_by_role("region", name="How it ended").wait_for()
+    explorer(page, name).get_by_role("radio", name="Picture").press("Space")
     page.wait_for_function(
         "name => /Stopped/.test(document.querySelector(`[data-name=${name}] [role=status]`).textContent)", arg=name
     )
@@ -293,11 +320,11 @@ def test_the_finding_is_said_once_when_the_hand_rests(page):
 
 
 @pytest.mark.parametrize("width", [1280, 960, 640, 400, 320])
-def test_nothing_is_cut_off_or_covered(all_nine, page, width):
+def test_nothing_is_cut_off_or_covered(together, page, width):
     """Oracle: the browser's boxes; 640 pixels are 1280 at 200 %, and 320 are 1280 at 400 % (WCAG 1.4.10)."""
     page.set_viewport_size({"width": width, "height": 2400})  # so high that a picture shows an explorer whole
     for index in range(len(SMALL)):
-        wait_for_plot(all_nine, f"gd._fullLayout.width <= {width} && gd._fullLayout.width > 0.8 * {width} - 80", index)
+        wait_for_plot(together, f"gd._fullLayout.width === gd.closest('.lntutor-live').clientWidth && {width}", index)
     for name in SMALL:
         explorer(page, name).screenshot(path=HERE / "screenshots" / f"everyone_{name}_{width}.png")
     assert "\n".join(page.evaluate(CROWDED)) == ""
@@ -340,22 +367,28 @@ def test_the_start_page_and_an_explorers_page_have_no_barrier(server, browser):
 
 
 def test_jupyterlab_leaves_the_keys_to_the_explorer(in_lab):
-    """Oracle: the slider's value, the fold, the picked rows; the cell stays as it is, and no other becomes active."""
-    notebook = in_lab("from lntutor.explore import GradientExplorer", "GradientExplorer(depth=3, width=32)", "1 + 1")
+    """Oracle: the slider's value, the fold, the chips; letters that JupyterLab has commands for add and cut no cell.
+
+    Shift+Enter, which is JupyterLab's, still goes to the next cell.
+    """
+    notebook = in_lab("from lntutor.explore import CurvatureExplorer", "CurvatureExplorer(depth=3, width=32)", "1 + 1")
     page, root = notebook.page, notebook.page.locator(".lntutor-explorer")
     wait_for_plot(notebook)
-    slider = root.get_by_role("slider", name="Depth", exact=True)
+    slider = notebook.slider("Depth")
     slider.click()
+    slider.press("Home")
     cell = page.locator(".jp-Cell.jp-mod-active").get_attribute("data-windowed-list-index")
-    for key, depth in {"ArrowUp": 4, "ArrowRight": 5, "ArrowDown": 4}.items():
+    for key, depth in {"ArrowUp": 2, "ArrowRight": 3, "ArrowDown": 2, "b": 2, "a": 2, "x": 2, "d": 2}.items():
         slider.press(key)
         page.wait_for_function(f"document.querySelector('[aria-label=Depth]').ariaValueText === '{depth}'")
-    root.get_by_role("button", name="More", exact=True).press("Enter")
-    root.get_by_role("button", name="Fewer", exact=True).press("Space")
-    root.get_by_role("button", name="More", exact=True).wait_for()
-    picker = root.get_by_label("LN position")
-    picker.press("Home")
-    picker.press("Shift+ArrowDown")
-    assert picker.evaluate("node => [...node.selectedOptions].map(option => option.index)") == [0, 1]
+    for key, is_open in (("Enter", True), ("Space", False)):
+        root.locator(".lnk-fold > summary").press(key)
+        assert root.locator(".lnk-fold").evaluate("node => node.open") is is_open
+    chip = notebook.chip("Pre-LN")
+    chip.press("x")
+    chip.press("Space")
+    page.wait_for_function("document.querySelector('.lnk-chip[data-key=pre]').ariaPressed === 'false'")
     assert page.locator(".jp-Cell.jp-mod-active").get_attribute("data-windowed-list-index") == cell
     assert page.locator(".jp-Cell").count() == 3
+    slider.press("Shift+Enter")
+    page.locator(".jp-Cell").nth(2).and_(page.locator(".jp-mod-active")).wait_for()

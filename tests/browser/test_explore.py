@@ -39,22 +39,54 @@ def _numbers(values) -> list[float | None] | None:
     return None if values is None else [None if one is None or one != one else float(one) for one in values]
 
 
-def test_every_explorer_draws_fits_its_cell_and_says_what_it_shows(run_cells, request):
-    """Oracle: a picture as wide as its place, a status line, no complaint; the screenshots are for people."""
-    notebook = run_cells(f"from lntutor.explore import {', '.join(EXPLORERS)}", *(f"{name}()" for name in EXPLORERS))
-    for index, name in enumerate(EXPLORERS):
+SIZES = {"in_lab": {"width": 1280, "height": 720}, "in_voila": {"width": 390, "height": 844}}
+HEIGHTS = """root => {
+    const height = (part) => root.querySelector(`:scope > ${part}`).offsetHeight
+    const screen = root.closest('.jp-WindowedPanel-outer')?.clientHeight ?? innerHeight
+    return { screen, needed: innerWidth > 500 ? root.offsetHeight : height('.lnk-panel') + height('.lntutor-view') }
+}"""
+IS_WHOLE = """list => [...list.children].every(item => {
+    const { left, right, top, bottom } = item.getBoundingClientRect()
+    const corners = [[left + 9, top + 9], [right - 9, bottom - 9]]
+    return corners.every(([x, y]) => item.contains(document.elementFromPoint(x, y)))
+})"""
+WIDTHS = """root => [...root.querySelectorAll('input[type=range]')].filter(one => one.checkVisibility())
+    .map(one => one.offsetWidth)"""
+
+
+def test_every_explorer_draws_and_shares_a_screen_with_its_controls(run_cells, request):
+    """Oracle: the browser's boxes, in JupyterLab's own window and on a phone: the picture as wide as its place, no
+    slider under 240 pixels where there is room, and all, work that has ended included, within what the screen shows.
+    """
+    explorers = {
+        **dict.fromkeys(EXPLORERS, ""),
+        "BoundednessExplorer": "",
+        "TrainingExplorer": "depth=1, width=16, steps=20",
+        "CurvatureExplorer": "depth=1, width=16, pairs=10, products=10",
+    }
+    imports = f"from lntutor.explore import training, {', '.join(explorers)}\n\ntraining.PAIRS = 8"
+    notebook = run_cells(imports, *(f"{name}({state})" for name, state in explorers.items()))
+    notebook.page.set_viewport_size(SIZES[request.node.callspec.id])
+    for index, name in enumerate(explorers):
         explorer = notebook.page.locator(".lntutor-explorer").nth(index)
         explorer.scroll_into_view_if_needed()
         plot = explorer.locator(".lntutor-live").first
         plot.locator(".main-svg").first.wait_for(timeout=60 * SECONDS)
-        explorer.locator(".lntutor-status", has_text="d =" if index < 2 else "").first.wait_for(timeout=30 * SECONDS)
-        own, drawn = plot.evaluate(
-            "el => [el.clientWidth, el.querySelector('.main-svg').getBoundingClientRect().width]"
-        )
-        assert own == drawn > 500
+        if explorer.get_by_role("button", name="Run", exact=True).count():
+            explorer.get_by_role("button", name="Run", exact=True).click()
+            explorer.locator(".lntutor-status", has_text="done in").wait_for(timeout=60 * SECONDS)
+        assert explorer.locator(".lntutor-status").inner_text()
+        wait_for_plot(notebook, "gd._fullLayout.width === gd.closest('.lntutor-live').clientWidth", index)
         assert plot.evaluate("el => el.querySelector('[role=img]').ariaLabel.length") > 60
-        notebook.page.wait_for_timeout(600)
+        explorer.evaluate("el => el.scrollIntoView()")
+        notebook.page.wait_for_timeout(500)
         notebook.screenshot(f"{name}_{request.node.callspec.id}")
+        heights = explorer.evaluate(HEIGHTS)
+        assert heights["needed"] <= heights["screen"], name
+        explorer.locator(".lnk-menu summary").click()
+        assert explorer.locator(".lnk-menu-list").evaluate(IS_WHOLE), name
+        notebook.page.keyboard.press("Escape")
+        assert min(explorer.evaluate(WIDTHS)) >= (240 if request.node.callspec.id == "in_lab" else 150), name
 
 
 def test_keys_mouse_field_and_buttons_change_the_picture(run_cells, request):
@@ -102,41 +134,52 @@ def test_keys_mouse_field_and_buttons_change_the_picture(run_cells, request):
     assert page.get_by_role("radio", name="depth, one token").is_checked()  # the preset in force
 
 
-def test_an_old_picture_says_so_and_a_draft_too(in_lab, scratch_server):
-    """Oracle: the clock of the page: the mark stands within 100 ms of the move while the kernel sleeps, and goes when
-    the picture is there; a quick answer is never marked.
-    """
-    slow = """
+WATCH = """() => {
+    window.marks = []
+    window.waits = []
+    const view = document.querySelector('.lntutor-view')
+    const note = () => marks.push(`${view.dataset.note ?? ''}${view.dataset.stale === undefined ? '' : ' (stale)'}`)
+    new MutationObserver(note).observe(view, { attributes: true, attributeFilter: ['data-note'] })
+    const [later, now] = [setTimeout, performance.now.bind(performance)]
+    window.slowness = 1 // seconds of the clock on the wall in one of the page's
+    performance.now = () => now() / slowness
+    window.setTimeout = (act, wait, ...given) => waits.push(wait) && later(act, wait * slowness, ...given)
+}"""
+SLOW = """
 import time
 measure, explorer.wait = explorer.measure, 0.0
 def slowly(state, quick):
     time.sleep(explorer.wait if quick else 3 * explorer.wait)
     return measure(state, quick)
 explorer.measure = slowly"""
-    notebook = in_lab(*cells("TheoremExplorer(depth=2, width=16, seeds=2)"), slow)
+
+
+def test_an_old_picture_says_so_and_a_draft_too(in_lab, scratch_server):
+    """Oracle: what the picture says of itself, move by move. The page's own clock runs a hundred times slower where the
+    answer is to be quick, and the kernel sleeps where it is to be late; what the page waits for is less than 100 ms.
+    """
+    notebook = in_lab(*cells("TheoremExplorer(depth=2, width=16, seeds=2)"), SLOW)
     page = notebook.page
     wait_for_plot(notebook)
+    page.wait_for_function(f"() => {STALE}.note === undefined")
     notebook.slider("Depth L")
-    page.evaluate(
-        """() => { window.marks = []
-            const view = document.querySelector('.lntutor-view')
-            new MutationObserver(() => marks.push([performance.now(), view.dataset.note ?? '']))
-                .observe(view, { attributes: true, attributeFilter: ['data-note'] })
-            addEventListener('keydown', () => { window.pressed = performance.now() }, true) }"""
-    )
+    page.evaluate(WATCH)
+    page.evaluate("slowness = 100")
     page.keyboard.press("ArrowRight")
     wait_for_picture(notebook, TheoremExplorer(depth=3, width=16, seeds=2))
-    assert "updating …" not in [words for _, words in page.evaluate("marks")]
-    page.evaluate("marks.length = 0")
-    scratch_server.ask("explorer.wait = 0.6")
-    notebook.slider("Depth L")
+    page.wait_for_function(f"() => {STALE}.note === undefined")
+    assert set(page.evaluate("marks")) <= {"a draft: 1 of 2 networks", ""}
+    scratch_server.ask("explorer.wait = 0.8")
+    page.evaluate("slowness = 1, waits.length = marks.length = 0")
     page.keyboard.press("ArrowRight")
-    page.wait_for_function("() => marks.some(([, words]) => words.startsWith('a draft: 1 of 2'))")
+    page.wait_for_function("() => marks.includes('a draft: 1 of 2 networks')")
     wait_for_picture(notebook, TheoremExplorer(depth=4, width=16, seeds=2))
     page.wait_for_function(f"() => {STALE}.note === undefined")
-    marks = page.evaluate("marks.map(([time, words]) => [time - pressed, words])")
-    assert marks[0][1] == "updating …"
-    assert marks[0][0] < 100
+    assert page.evaluate("marks") == ["updating … (stale)", "a draft: 1 of 2 networks", ""]
+    assert 0 < min(page.evaluate("waits")) < 100
+    scratch_server.ask("explorer.wait = 4")
+    page.keyboard.press("ArrowRight")
+    page.wait_for_function("() => marks.includes('still computing … (stale)')")
 
 
 def test_the_explorers_of_placements_and_of_the_theorem_follow_their_controls(in_voila):

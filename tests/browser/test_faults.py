@@ -135,7 +135,7 @@ def test_a_page_left_in_mid_run_and_a_second_browser(in_lab, browser, scratch, s
             for page in (second, third):
                 page.wait_for_status("Stopped. Run: 2 runs of 2000 steps: Post-LN; Pre-LN.")
                 assert wait_for_step(page, drawn) < 2000
-                page.page.locator(".lntutor-results", has_text="stopped at step").wait_for()
+                page.page.locator(".lntutor-results", has_text="stopped at step").wait_for(state="attached")
                 assert not page.errors()
             wait_for_step(second, wait_for_step(third, drawn))
             third.screenshot("faults_stopped")

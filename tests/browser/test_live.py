@@ -3,6 +3,7 @@
 import struct
 
 import pytest
+from playwright.sync_api import Locator
 
 from tests.browser.jupyter import SECONDS, Notebook, write_notebook
 
@@ -78,9 +79,14 @@ def drag(notebook: Notebook, start: tuple[float, float], end: tuple[float, float
     mouse.up()
 
 
+def handle(notebook: Notebook) -> Locator:
+    """That of the notebook's own slider, which is ipywidgets'."""
+    return notebook.page.locator(".noUi-handle").first
+
+
 def press(notebook: Notebook, *keys: str) -> None:
-    """Give the keys to the first slider."""
-    notebook.slider().focus()
+    """Give the keys to the slider."""
+    handle(notebook).focus()
     for key in keys:
         notebook.page.keyboard.press(key)
 
@@ -102,6 +108,10 @@ def test_a_cell_draws_the_plot_as_wide_as_it_is_and_leaves_the_page_alone(run_ce
     wait_for_plot(notebook, f"gd._fullLayout.width < {before - 100}")
     [(own, drawn)] = widths(notebook)
     assert own == drawn == before - 280
+    title, tools = plot_value(
+        notebook, "['.gtitle', '.modebar'].map(name => gd.querySelector(name).getBoundingClientRect().toJSON())"
+    )
+    assert title["bottom"] <= tools["top"]
     notebook.page.set_viewport_size({"width": 1280, "height": 900})
     wait_for_plot(notebook, f"gd._fullLayout.width === {before}")
 
@@ -124,7 +134,7 @@ def test_keys_and_the_mouse_move_the_picture(run_cells, request):
     wait_for_line(notebook, 1)
     assert notebook.page.get_by_role("img", name="A line of slope 1 and a parabola").count() == 1
 
-    box = notebook.slider().bounding_box()
+    box = handle(notebook).bounding_box()
     start = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
     drag(notebook, start, (start[0] + 100, start[1]))
     notebook.page.wait_for_function("() => Number(document.querySelector('.widget-readout').textContent) > 3")
@@ -249,8 +259,7 @@ def test_a_plot_that_was_hidden_is_right_when_it_shows(in_lab):
     notebook = in_lab(
         SETUP, "widgets.VBox([slider, widgets.Tab([widgets.Label('first'), plot], titles=['Words', 'Plot'])])"
     )
-    notebook.slider().focus()
-    notebook.page.keyboard.press("ArrowRight")
+    press(notebook, "ArrowRight")
     notebook.page.locator(".lm-TabBar-tab", has_text="Plot").last.click()
     wait_for_line(notebook, 2)
     [(own, drawn)] = widths(notebook)

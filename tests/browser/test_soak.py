@@ -4,7 +4,7 @@ from tests.browser.jupyter import SECONDS
 from tests.browser.soak import PageDriver, cells
 from tests.browser.test_live import wait_for_plot
 
-NAMES = ("GradientExplorer", "AttentionExplorer", "LayerNormExplorer")
+NAMES = ("TheoremExplorer", "PlacementExplorer", "LayerNormExplorer")
 MOVES = 14
 
 

@@ -26,6 +26,7 @@ def test_a_training_grows_is_stopped_and_the_runs_of_a_figure_follow(in_lab):
     notebook.screenshot("training_grows")
     notebook.button("Stop").click()
     notebook.wait_for_status("Stopped. Run: 2 runs of 2000 steps: Post-LN, warm-up 1; Pre-LN, warm-up 1.")
+    notebook.page.get_by_role("radio", name="How it ended").check()
     notebook.page.locator(".lntutor-results", has_text="stopped at step").wait_for()
     notebook.button("Clear").click()
     notebook.wait_for_status("Run: 2 runs of 2000 steps: Post-LN; Pre-LN.")
@@ -41,6 +42,10 @@ def test_a_training_grows_is_stopped_and_the_runs_of_a_figure_follow(in_lab):
     assert legend == ["Post-LN, warm-up 200", "Pre-LN, no warm-up"]
     assert plot_value(notebook, "gd._fullLayout.xaxis.range")[1] > 20
     notebook.screenshot("training_figure_5")
+    notebook.page.get_by_role("radio", name="How it ended").check()
+    notebook.page.locator(".lntutor-results", has_text="finished, 20 steps").wait_for()
+    notebook.screenshot("training_how_it_ended")
+    assert not notebook.page.locator(".lntutor-live").is_visible()
 
 
 def test_a_training_runs_to_its_end_in_voila(in_voila):
@@ -50,7 +55,9 @@ def test_a_training_runs_to_its_end_in_voila(in_voila):
     notebook.button("Run").click()
     notebook.wait_for_status("1 run done in")
     wait_for_points(notebook, "Pre-LN", 20)
-    rows = notebook.page.locator(".lntutor-results table").first.locator("tbody tr").all_inner_texts()
-    assert [row.split("\t")[:2] for row in rows] == [["Pre-LN", "finished, 20 steps"]]
+    notebook.page.get_by_role("radio", name="How it ended").check()
+    rows = notebook.page.locator(".lntutor-results table").first.locator("tbody tr")
+    rows.first.wait_for()
+    assert [row.split("\t")[:2] for row in rows.all_inner_texts()] == [["Pre-LN", "finished, 20 steps"]]
     assert notebook.page.locator('.lntutor-results td[lang="de"]').count() == 3
     notebook.screenshot("training_voila")

@@ -146,6 +146,23 @@ def test_a_move_while_all_seeds_are_drawn_is_answered_first():
     assert set(e.table()["seed"]) == {0, 1, 2, 3, 4}
 
 
+def test_a_draft_of_an_unwanted_state_stops_but_not_for_ever():
+    """Oracle: the states whose measurement ends, under a hand that moves on during each of the first three."""
+    e = norms(depth=1)
+    ended, measure = [], e.measure
+
+    def moving(state, quick):
+        if state["depth"] < 5:
+            in_a_thread(lambda: e.set(depth=state["depth"] + 1))
+        tables = measure(state, quick)
+        ended.append(state["depth"])
+        return tables
+
+    e.measure = moving
+    e.set(depth=2)
+    assert ended == [3, 5]
+
+
 def test_all_seeds_asked_for_while_another_thread_draws_them_are_drawn(monkeypatch):
     """Oracle: the seeds in the table; a cell may show an explorer just when its pause ends."""
     e = norms(seeds=3)
@@ -274,6 +291,7 @@ def test_a_readers_own_placement_can_be_chosen_at_once(assign_mine):
     assert "mine" not in e.controls["placement"].options
     assign_mine(lambda x, subs, N, at: 0.5 * N(x + subs[0](x)) + 0.5 * subs[-1](x))
     assert "mine" in e.controls["placement"].options
+    assert "mine" in [chip["key"] for chip in e.panel.looks["placement"]["chips"] if chip["usual"]]
     e.controls["placement"].value = "mine"
     assert e.error is None
     before = e.figure.to_json()

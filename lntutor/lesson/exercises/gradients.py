@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch.overrides import TorchFunctionMode
 
-from lntutor.lesson.exercises import Exercise, Mistake, maker
+from lntutor.lesson.exercises import Exercise, Mistake, maker, rule
 from lntutor.measure.gradients import gradient_norms
 from lntutor.model.state import DEFAULTS, model_config, model_inputs
 
@@ -57,6 +58,28 @@ def _gradient_norm(X, G):
     return torch.linalg.matrix_norm(X.T @ G)
 
 
+class _Shapes(TorchFunctionMode):
+    """Notes the shape of every tensor that is made."""
+
+    def __init__(self):
+        super().__init__()
+        self.made: list[tuple[int, ...]] = []
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        result = func(*args, **(kwargs or {}))
+        if isinstance(result, torch.Tensor):
+            self.made.append(tuple(result.shape))
+        return result
+
+
+def _forms_the_gradient(answer) -> bool:
+    """Whether a d × d matrix is made on the way."""
+    tokens, features = 3, 7
+    with _Shapes() as shapes:
+        answer(torch.ones(tokens, features), torch.ones(tokens, features))
+    return any(shape.count(features) > 1 for shape in shapes.made)
+
+
 @maker
 def _product(random, n: int, d: int):
     shared = random.standard_normal(d)  # tokens that are alike, so that pairs of them count
@@ -89,6 +112,11 @@ GRADIENT_NORM = Exercise(
         Mistake("matrix product",
             "The pairs meet entry by entry: pair (i, j) of X with pair (i, j) of G. You multiplied as matrices.",
             (lambda X, G: ((X @ X.T) @ (G @ G.T)).sum().abs().sqrt(), lambda X, G: ((X @ X.T) @ (G @ G.T)).sum())),
+    ),
+    rules=(
+        rule("forms the gradient",
+            "The number is right, and you formed the whole d × d gradient for it. The task is to do without.",
+            _forms_the_gradient),
     ),
 )  # fmt: skip
 

@@ -21,18 +21,22 @@ function hearSlides(event) {
   const deck = document.querySelector(DECK)
   const place = lost ? (deck?.querySelector(".jp-Cell.jp-mod-active") ?? deck) : event.target
   if (!place || place.matches("textarea, [contenteditable=true]")) return
-  if (lost) place.focus({ preventScroll: true })
   const code = key === " " ? { code: "Space", keyCode: 32 } : { code: event.code, keyCode: event.keyCode }
   const shiftKey = event.shiftKey || event.key === "PageUp"
   event.preventDefault()
   event.stopImmediatePropagation()
   const target = place.matches(FIELDS) ? place.closest(".jp-Cell") : place
+  target.focus({ preventScroll: true }) // JupyterLab hears no such key from a field, and the field leaves the screen
   target.dispatchEvent(new KeyboardEvent("keydown", { key, ...code, shiftKey, bubbles: true, cancelable: true }))
 }
 
 function hearKey(event) {
   const { target } = event
-  if (target.matches?.(FIELDS) && target.closest(OURS)) setAll(target, { [SUPPRESS]: !isForPage(event) && "true" })
+  if (target.matches?.(FIELDS) && target.closest(OURS)) {
+    setAll(target, { [SUPPRESS]: !isForPage(event) && "true" })
+    // JupyterLab takes the line break by which a field would say that it has changed.
+    if (event.key === "Enter" && target.matches("[type=number]")) target.dispatchEvent(new Event("change"))
+  }
   hearSlides(event)
 }
 

@@ -24,7 +24,7 @@ async function draw(figure) {
   }
   const redraw = async () => {
     await paint(0)
-    const more = lacking(plot)
+    const { more } = lacking(plot)
     if (more) await paint(more)
     for (const part of plot.querySelectorAll(".main-svg, .modebar-container")) part.setAttribute("aria-hidden", "true")
     for (const button of plot.querySelectorAll(".modebar-btn")) button.tabIndex = -1

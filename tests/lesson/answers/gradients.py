@@ -31,6 +31,10 @@ WRONG = {
     },
     "gradient_norm": {
         "forgets the root": [norm(value="pairs.sum()")],
+        "forms the gradient": [
+            norm("X.T @ G", "pairs.norm()"),
+            norm("torch.einsum('ni,nj->ij', X, G)", "pairs.norm()"),
+        ],
         "pairs of features": [
             norm("torch.einsum('ia,ib->ab', X, X) * torch.einsum('ia,ib->ab', G, G)", "pairs.sum().abs() ** 0.5"),
             norm("X.T.matmul(X).mul(G.T.matmul(G))", "pairs.sum()"),
