@@ -1,8 +1,8 @@
 """Take the pictures of the README and of the gallery from the real thing, in a real browser.
 
 `.venv/bin/python tools/picture.py` (needs the tools of requirements-dev.txt and a browser) writes all of
-notebooks/pictures; names after it, as `readme`, `animation` or `GradientExplorer`, choose some. Notebooks have none: it would
-give an answer away.
+notebooks/pictures; names after it, as `readme`, `animation` or `GradientExplorer`, choose some. A notebook has none: it
+would give an answer away.
 """
 
 import argparse

@@ -33,8 +33,8 @@ STYLE = """\
 @container (max-width: 40em) { /* too narrow for columns: each row is a card */
   .lntutor-ledger :is(table, caption, tbody, tr, th, td) { display: block; }
   .lntutor-ledger table :is(thead, colgroup, td:empty) { display: none; }
-  .lntutor-ledger table tr:has(td) { border: 1px solid color-mix(in srgb, currentColor 40%, transparent); border-radius: 8px;
-    margin: 8px 0; padding: 4px; }
+  .lntutor-ledger table tr:has(td) { margin: 8px 0; padding: 4px; border-radius: 8px;
+    border: 1px solid color-mix(in srgb, currentColor 40%, transparent); }
   .lntutor-ledger table :is(th, td) { border: 0; padding: 2px 6px; }
   .lntutor-ledger table th[scope=row] { font-weight: bold; }
   .lntutor-ledger td::before { content: attr(data-name) ": "; font-style: italic; }

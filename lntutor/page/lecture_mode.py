@@ -8,15 +8,16 @@ from typing import Any
 from lntutor.figures.lecture_type import lecturing, switch
 from lntutor.model.checks import check_flag
 
-# Widgets with the class, wherever they stand, but not on a telephone: nobody reads that from the back row. Then the page
-# around them while jupyterlab-slideshow presents: the code of a cell that shows a figure, a question or the ledger is
-# hidden, until Enter opens it.
+# Widgets with the class, wherever they stand, but not on a telephone: nobody reads that from the back row. Then the
+# page around them while jupyterlab-slideshow presents: the code of a cell that shows a figure, a question or the ledger
+# is hidden, until Enter opens it.
 CSS = """
 @media (min-width: 600px) {
   .lntutor-lecture {
     font-size: 20px; --jp-widgets-font-size: 20px; --jp-widgets-inline-height: 36px;
     --jp-widgets-inline-label-width: 130px; --jp-widgets-inline-width: 420px; --jp-ui-font-size1: 19px; }
-  .lntutor-lecture .widget-gridbox { grid-template-columns: repeat(auto-fill, minmax(min(345px, 100%), 1fr)) !important; }
+  .lntutor-lecture .widget-gridbox {
+    grid-template-columns: repeat(auto-fill, minmax(min(345px, 100%), 1fr)) !important; }
   .lntutor-lecture .widget-gridbox > * { width: auto !important; }
   .lntutor-lecture .widget-inline-hbox > .widget-label { width: auto !important; min-width: 118px; }
   .lntutor-lecture .widget-readout { min-width: 64px; }

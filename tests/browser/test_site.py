@@ -244,9 +244,18 @@ def test_type_for_the_back_row_is_not_for_a_telephone(page: Page, folder: Path):
 # On paper ------------------------------------------------------------------------------------------------------
 
 ASKED = ["Predict. What happens to it?", "it grows", "it stays", "Exercise 1", "return ...", "Text of the lesson"]
-TOLD = ["● measured", "The skip is why", "0.5432", "3.2500", "Look closer", "return 2 * x", "It was found", "not measured yet"]
-WORKED = ["Not attempted", "Skip to the text", "without answers", "On this page", "import lntutor", "In the notebook this is live"]
-# In the page: what stands on paper when the browser lays it out, the folds that are open, the widest picture, the ground.
+TOLD = [
+    "● measured",
+    "The skip is why",
+    "0.5432",
+    "3.2500",
+    "Look closer",
+    "return 2 * x",
+    "It was found",
+    "measured yet",
+]
+WORKED = ["Not attempted", "Skip to the text", "without answers", "On this page", "import lntutor", "this is live"]
+# In the page: what stands on paper when the browser lays it out, how far it goes beyond the edge, the room to write.
 ON_PAPER = """() => {
     window.papers = []
     matchMedia('print').addEventListener('change', ({ matches }) => matches && papers.push({
@@ -322,7 +331,8 @@ def small_lesson() -> str:
     return pages.notebook_page(
         nbformat.v4.new_notebook(
             cells=[
-                md("# Small\n\n## Questions\n\nText of the lesson, $x^2$ and `code`.\n\n| a | b |\n|---|---|\n| 1 | 2 |"),
+                md("# Small\n\n## Questions\n\nText of the lesson, $x^2$ and `code`."),
+                md("| a | b |\n|---|---|\n| 1 | 2 |"),
                 code("import lntutor as ln  # " + 40 * "long ", live.static_twin(figures.course_map())),
                 code("Predict(…)", asked),
                 code("print(…)", text="0.5432 over all " + 30 * "and more "),
