@@ -5,25 +5,9 @@
 function fitted(picture, width, more = 0) {
   const { data, layout, height: asked } = JSON.parse(picture)
   identify(data)
-  if (innerWidth < PHONE) forOne(data, layout)
   const given = shrink(data, layout, asked, width) + more
   const height = given + fit(data, layout, given, width)
   return { data, layout: { ...layout, width, height, autosize: false } }
-}
-
-// On a telephone, type for the back row becomes type for one reader, and so do marks and lines.
-function forOne(data, layout) {
-  const type = layout.template?.layout?.font?.size ?? 0
-  if (type >= LARGE) scaled([data, layout], READER / type)
-}
-
-function scaled(part, ratio, key = "") {
-  for (const [name, value] of Object.entries(part)) {
-    const isSize = (name === "size" || name === "width") && /(font|marker|line)$/.test(key)
-    if (isSize && typeof value === "number") part[name] = value * ratio
-    else if (Array.isArray(value) && typeof value[0] !== "object") part[name] = isSize ? value.map((v) => v * ratio) : value
-    else if (value && typeof value === "object") scaled(value, ratio, name)
-  }
 }
 
 // Names, not positions, say which trace is which, so that a hidden one stays hidden when another comes before it.
@@ -72,8 +56,6 @@ const LEGEND = 620 // pixels across for which a figure counts the lines of its l
 const SIDES = 110 // pixels about that the numbers and names of the axes take
 const SMALLEST = 9 // pixels of type
 const LARGE = 18 // pixels of type that is read from the back row
-const READER = 14 // pixels of type for one reader
-const PHONE = 600 // pixels across of a window that only one reader sees
 const breaks = (text) => text.split("<br>").length - 1
 
 // The axes of a letter, each with its place: "x" → xaxis, xaxis2 …
@@ -158,8 +140,23 @@ function fit(data, layout, height, width) {
   return added
 }
 
+const READER = 14 // pixels of type for one reader,
+const HAND = 600 // who holds a window of fewer pixels across in the hand
+
+// On a telephone, type for the back row becomes type for one reader, and so do marks and lines.
+function scaled(part, ratio, key = "") {
+  for (const [name, value] of Object.entries(part)) {
+    const isSize = (name === "size" || name === "width") && /(font|marker|line)$/.test(key)
+    if (isSize && typeof value === "number") part[name] = value * ratio
+    else if (Array.isArray(value) && typeof value[0] !== "object") part[name] = isSize ? value.map((v) => v * ratio) : value
+    else if (value && typeof value === "object") scaled(value, ratio, name)
+  }
+}
+
 // A drawing keeps its proportions: on a page narrower than it was made for, all of it is smaller. Its new height.
 function shrink(data, layout, height, width) {
+  const type = layout.template?.layout?.font?.size ?? 0
+  if (type >= LARGE && innerWidth < HAND) scaled([data, layout], READER / type)
   const scale = Math.min(1, width / (layout.meta?.["drawn for"] ?? width))
   if (scale === 1) return height
   const less = (part, key) => {

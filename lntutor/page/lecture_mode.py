@@ -8,24 +8,20 @@ from typing import Any
 from lntutor.figures.lecture_type import lecturing, switch
 from lntutor.model.checks import check_flag
 
-# Widgets with the class, wherever they stand, but not on a telephone: nobody reads that from the back row. Then the
-# page around them while jupyterlab-slideshow presents: the code of a cell that shows a figure, a question or the ledger
-# is hidden, until Enter opens it.
+# Widgets with the class, wherever they stand; then the page around them while jupyterlab-slideshow presents: the code
+# of a cell that shows a figure, a question or the ledger is hidden, until Enter opens it.
 CSS = """
-@media (min-width: 600px) {
-  .lntutor-lecture {
-    font-size: 20px; --jp-widgets-font-size: 20px; --jp-widgets-inline-height: 36px;
-    --jp-widgets-inline-label-width: 130px; --jp-widgets-inline-width: 420px; --jp-ui-font-size1: 19px; }
-  .lntutor-lecture .widget-gridbox {
-    grid-template-columns: repeat(auto-fill, minmax(min(345px, 100%), 1fr)) !important; }
-  .lntutor-lecture .widget-gridbox > * { width: auto !important; }
-  .lntutor-lecture .widget-inline-hbox > .widget-label { width: auto !important; min-width: 118px; }
-  .lntutor-lecture .widget-readout { min-width: 64px; }
-  .lntutor-lecture :is(select, input, button, .widget-label, .widget-readout) { font-size: 20px; }
-  .lntutor-lecture .widget-html-content { font-size: 20px; line-height: 1.4; }
-  .lntutor-lecture .widget-html-content :is(table, summary) { font-size: 19px; }
-  .lntutor-lecture .widget-checkbox input { width: 20px; height: 20px; }
-}
+.lntutor-lecture {
+  font-size: 20px; --jp-widgets-font-size: 20px; --jp-widgets-inline-height: 36px;
+  --jp-widgets-inline-label-width: 130px; --jp-widgets-inline-width: 420px; --jp-ui-font-size1: 19px; }
+.lntutor-lecture .widget-gridbox { grid-template-columns: repeat(auto-fill, minmax(min(345px, 100%), 1fr)) !important; }
+.lntutor-lecture .widget-gridbox > * { width: auto !important; }
+.lntutor-lecture .widget-inline-hbox > .widget-label { width: auto !important; min-width: 118px; }
+.lntutor-lecture .widget-readout { min-width: 64px; }
+.lntutor-lecture :is(select, input, button, .widget-label, .widget-readout) { font-size: 20px; }
+.lntutor-lecture .widget-html-content { font-size: 20px; line-height: 1.4; }
+.lntutor-lecture .widget-html-content :is(table, summary) { font-size: 19px; }
+.lntutor-lecture .widget-checkbox input { width: 20px; height: 20px; }
 .lntutor-lecture .lntutor-prose { max-width: none; }
 body[data-jp-deck-mode="presenting"] .jp-OutputArea-promptOverlay { display: none; }
 body[data-jp-deck-mode="presenting"]:has(.lntutor-lecture) {
@@ -37,6 +33,12 @@ body[data-jp-deck-mode="presenting"]:has(.lntutor-lecture) .jp-Deck .cm-content 
   white-space: break-spaces; overflow-wrap: anywhere; flex-shrink: 1; }
 body[data-jp-deck-mode="presenting"]:has(.lntutor-lecture) .jp-Notebook.jp-mod-commandMode
   .jp-CodeCell:has(.jp-OutputArea-output :is(.lntutor-lecture, caption)) .jp-Cell-inputWrapper { display: none; }
+/* Nobody reads a telephone from the back row. */
+@media (max-width: 599px) {
+  .lntutor-lecture:not(#_), .lntutor-lecture:not(#_) :is(.widget-html-content, table, summary, select, input, button) {
+    font-size: medium; }
+  .lntutor-lecture:not(#_) { --question: medium; --jp-widgets-font-size: medium; --jp-ui-font-size1: medium; }
+}
 """
 
 FOLLOWERS: weakref.WeakSet[Any] = weakref.WeakSet()  # what is on the page; each has `lecture_changed(on)`
