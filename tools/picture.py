@@ -1,7 +1,8 @@
 """Take the pictures of the README and of the gallery from the real thing, in a real browser.
 
 `.venv/bin/python tools/picture.py` (needs the tools of requirements-dev.txt and a browser) writes all of
-notebooks/pictures; names after it, as `animation`, `TheoremExplorer` or `06_warmup`, choose some.
+notebooks/pictures; names after it, as `animation` or `TheoremExplorer`, choose some. A notebook has none: it
+would give an answer away.
 """
 
 import argparse
@@ -14,8 +15,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import nbformat
-
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
@@ -23,7 +22,7 @@ from playwright.sync_api import Browser, Page  # noqa: E402
 
 from lntutor.page.playground.page import page as playground  # noqa: E402
 from lntutor.publish.browser import find_browser  # noqa: E402
-from lntutor.publish.gallery import PICTURES, TILES  # noqa: E402
+from lntutor.publish.gallery import EXPLORERS, PICTURES  # noqa: E402
 from lntutor.text.files import put  # noqa: E402
 from tests.browser.jupyter import (  # noqa: E402
     SECONDS,
@@ -39,18 +38,6 @@ WIDTH = 960  # of a thumbnail; the gallery shows half of that
 WINDOW, SEEN = 1280, 800  # of the page that a thumbnail shows whole: type for the back row wants that much room
 QUALITY = 0.82
 RUNS = {"TrainingExplorer", "CurvatureExplorer"}  # empty until Run has been pressed
-SHOWN = {  # notebook → what stands in the cell that is pictured; the cells after it are not run
-    "00_start_here": "figures.course_map()",
-    "01_attention": "figures.attention_map(masked",
-    "02_layer_norm": "import norm_reach",
-    "03_placement": "figures.signal_by_layer(tables, lines, lemma2=True)",
-    "04_mean_field": "figures.gradient_by_depth(table, predicted)",
-    "05_gradients": "read off",
-    "06_warmup": "figures.warmup_heatmap(",
-    "07_criticisms": "figures.gradient_by_layer(growing",
-    "08_curvature": "figures.spectrum(both",
-    "09_after_the_paper": "figures.overview(table",
-}
 PLOT, PLAYGROUND = ".lntutor-live", "[data-lntutor=playground]"
 TO_WEBP = """async ([png, quality, width]) => {
     const bitmap = await createImageBitmap(await (await fetch(`data:image/png;base64,${png}`)).blob())
@@ -64,7 +51,7 @@ TO_WEBP = """async ([png, quality, width]) => {
 
 def main() -> None:
     """Take the pictures that are asked for, all by default."""
-    known = ["animation", *(tile.key for tile in TILES)]
+    known = ["animation", "Playground", *(tile.key for tile in EXPLORERS)]
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*", help=", ".join(known))
     asked = parser.parse_args().names or known
@@ -75,7 +62,7 @@ def main() -> None:
         if "animation" in asked:
             take_animation(browser)
         if others := [name for name in asked if name != "animation"]:
-            os.environ.update({"LNTUTOR_REVEAL": "1", "LNTUTOR_LECTURE": "1"})
+            os.environ["LNTUTOR_LECTURE"] = "1"
             take_others(browser, others)
 
 
@@ -87,20 +74,9 @@ def take_others(browser: Browser, names: list[str]) -> None:
         scratch.mkdir()
         with voila(home, scratch, "--VoilaConfiguration.show_tracebacks=True") as server:
             for name in names:
-                cells = cells_of(name)
-                write_notebook(scratch / f"{name}.ipynb", *cells)
+                write_notebook(scratch / f"{name}.ipynb", f"from lntutor.explore import {name}", f"{name}()")
                 with opened(browser, server, name) as page:
                     save(PICTURES / f"{name}.webp", thumbnail(page, name))
-
-
-def cells_of(name: str) -> list[str]:
-    """The cells whose last one is pictured."""
-    if name in SHOWN:
-        notebook = nbformat.read(ROOT / "notebooks" / f"{name}.ipynb", as_version=4)
-        sources = [cell.source for cell in notebook.cells if cell.cell_type == "code"]
-        last = next(index for index, source in enumerate(sources) if SHOWN[name] in source)
-        return sources[: last + 1]
-    return [f"from lntutor.explore import {name}", f"{name}()"]
 
 
 @contextmanager

@@ -22,7 +22,24 @@ NO_GUESS = "no guess"
 COLUMNS = ["claim", "source", "your guess", "measured", "spread", "verdict"]
 SHARES = {"claim": 27, "source": 13, "your guess": 9, "measured": 26, "spread": 13, "verdict": 9, "your run": 9,
           "command": 16}  # fmt: skip
-CELL = "text-align:left;vertical-align:top;padding:4px 6px;white-space:normal;overflow-wrap:break-word"
+STYLE = """\
+<style>
+.lntutor-ledger { container-type: inline-size; }
+.lntutor-ledger table { table-layout: fixed; width: 100%; max-width: 80em; border-collapse: collapse; }
+.lntutor-ledger table :is(th, td) { text-align: left; vertical-align: top; padding: 4px 6px; white-space: normal;
+  overflow-wrap: break-word; }
+.lntutor-ledger table th[scope=row] { font-weight: normal; }
+.lntutor-ledger caption { text-align: left; padding: 4px 6px; }
+@container (max-width: 40em) { /* too narrow for columns: each row is a card */
+  .lntutor-ledger :is(table, caption, tbody, tr, th, td) { display: block; }
+  .lntutor-ledger table :is(thead, colgroup, td:empty) { display: none; }
+  .lntutor-ledger table tr:has(td) { margin: 8px 0; padding: 4px; border-radius: 8px;
+    border: 1px solid color-mix(in srgb, currentColor 40%, transparent); }
+  .lntutor-ledger table :is(th, td) { border: 0; padding: 2px 6px; }
+  .lntutor-ledger table th[scope=row] { font-weight: bold; }
+  .lntutor-ledger td::before { content: attr(data-name) ": "; font-style: italic; }
+}
+</style>"""
 FILE = "claims.csv"  # in data/results: the whole ledger, written by `python -m lntutor claims`
 STORED = ["key", "notebook", "source", "where", "claim", "measured", "spread", "verdict", "command"]
 
@@ -341,13 +358,13 @@ class Ledger:
         return "\n".join([self.caption, *self._lines()])
 
     def _lines(self) -> Iterator[str]:
-        for title, part in self._parts():
+        for title, part in self.parts():
             yield from [title] if title else []
             for _, row in part.iterrows():
                 yield f"{row['claim']} [{row['source']}]"
                 yield "    " + "; ".join(f"{name}: {row[name]}" for name in part.columns[2:] if str(row[name]))
 
-    def _parts(self) -> list[tuple[str, pd.DataFrame]]:
+    def parts(self) -> list[tuple[str, pd.DataFrame]]:
         """The rows of each notebook under its number; of one notebook alone, without."""
         parts = list(self.table.groupby([CLAIMS[key].notebook for key in self.table.index]))
         return [(f"Notebook {number}" if len(parts) > 1 else "", part) for number, part in parts]
@@ -356,20 +373,20 @@ class Ledger:
         columns = list(self.table.columns)
         total = sum(SHARES[name] for name in columns)
         widths = "".join(f'<col style="width:{SHARES[name] / total:.1%}">' for name in columns)
-        head = "".join(f'<th scope="col" style="{CELL}">{name}</th>' for name in columns)
-        caption = f'<caption style="text-align:left;padding:4px 6px"><b>{escape(self.caption)}</b></caption>'
-        bodies = "".join(_body(title, part) for title, part in self._parts())
-        style = "table-layout:fixed;width:100%;max-width:80em"
+        head = "".join(f'<th scope="col">{name}</th>' for name in columns)
+        caption = f"<caption><b>{escape(self.caption)}</b></caption>"
+        bodies = "".join(_body(title, part) for title, part in self.parts())
         top = f"{caption}<colgroup>{widths}</colgroup><thead><tr>{head}</tr></thead>"
-        return f'<table style="{style}">{top}{bodies}</table>'
+        return f'{STYLE}<div class="lntutor-ledger"><table>{top}{bodies}</table></div>'
 
 
 def _body(title: str, part: pd.DataFrame) -> str:
     """The rows of one notebook, in HTML."""
-    over = f'<tr><th scope="rowgroup" colspan="{len(part.columns)}" style="{CELL}">{title}</th></tr>' if title else ""
+    over = f'<tr><th scope="rowgroup" colspan="{len(part.columns)}">{title}</th></tr>' if title else ""
+    names = part.columns[1:]
     rows = "".join(
-        f'<tr><th scope="row" style="{CELL};font-weight:normal">{escape(claim)}</th>'
-        + "".join(f'<td style="{CELL}">{escape(value)}</td>' for value in rest)
+        f'<tr><th scope="row">{escape(claim)}</th>'
+        + "".join(f'<td data-name="{name}">{escape(value)}</td>' for name, value in zip(names, rest, strict=True))
         + "</tr>"
         for claim, *rest in part.itertuples(index=False)
     )
@@ -396,7 +413,7 @@ def whole_ledger() -> Ledger:
     )
     same = table["verdict"] == table["your run"]
     ran = f"Of these you measured {(table['your run'] != NOT_RUN).sum()}, {same.sum()} with the same verdict."
-    return Ledger(table, " ".join([_counted(table["verdict"]), ran, NOTES.warning()]).strip())
+    return Ledger(table, " ".join([counted(table["verdict"]), ran, NOTES.warning()]).strip())
 
 
 def stored_ledger() -> Ledger:
@@ -406,10 +423,10 @@ def stored_ledger() -> Ledger:
     table = kept.reindex(columns=["measured", "spread", "verdict", "command"]).fillna("")
     table.insert(0, "source", source)
     table.insert(0, "claim", [claim.sentence for claim in CLAIMS.values()])
-    return Ledger(table, _counted(kept["verdict"].fillna(NOT_YET)))
+    return Ledger(table, counted(kept["verdict"].fillna(NOT_YET)))
 
 
-def _counted(verdicts: Iterable[str]) -> str:
+def counted(verdicts: Iterable[str]) -> str:
     """How many claims hold, and how many do not, in a sentence."""
     found = list(verdicts)
     counts = {verdict: found.count(verdict) for verdict in (*VERDICTS, NOT_YET)}

@@ -16,7 +16,7 @@ import pandas as pd
 from markupsafe import Markup
 
 from lntutor.experiments import stored as results
-from lntutor.lesson.claims import CLAIMS, FILE, NOT_YET, STORED, Claim, stored, stored_ledger
+from lntutor.lesson.claims import CLAIMS, FILE, NOT_YET, STORED, Claim, Ledger, counted, stored, stored_ledger
 from lntutor.lesson.run_notebook import FOLDER, LessonError, by_number, run_anew
 from lntutor.page.document import render
 from lntutor.text import files
@@ -26,7 +26,7 @@ BODY = """\
 <h1>The claims ledger</h1>
 <p>Every claim of the paper, the talk and those who came after that this course puts to the test: what was measured, how
 far it spreads, our verdict, and the command that measures it again.</p>
-<div class="output" tabindex="0">{ledger}</div>
+<p><b>{counted}</b></p>
 """
 
 
@@ -96,8 +96,11 @@ def page() -> str:
 
 
 def body() -> str:
-    """The stored ledger under its heading, as HTML."""
-    return BODY.format(ledger=stored_ledger()._repr_html_())
+    """The stored ledger under its heading, one table per notebook, as HTML."""
+    whole = stored_ledger()
+    parts = [(title, Ledger(part, counted(part["verdict"].replace("", NOT_YET)))) for title, part in whole.parts()]
+    tables = [f"<h2>{title}</h2>{part._repr_html_()}" for title, part in parts]
+    return "\n".join([BODY.format(counted=whole.caption), *tables])
 
 
 def update(path: Path) -> list[str]:

@@ -172,8 +172,23 @@ function fit(data, layout, height, width, upright) {
   return added
 }
 
+const READER = 14 // pixels of type for one reader,
+const HAND = 600 // who holds a window of fewer pixels across in the hand
+
+// On a telephone, type for the back row becomes type for one reader, and so do marks and lines.
+function scaled(part, ratio, key = "") {
+  for (const [name, value] of Object.entries(part)) {
+    const isSize = (name === "size" || name === "width") && /(font|marker|line)$/.test(key)
+    if (isSize && typeof value === "number") part[name] = value * ratio
+    else if (Array.isArray(value) && typeof value[0] !== "object") part[name] = isSize ? value.map((v) => v * ratio) : value
+    else if (value && typeof value === "object") scaled(value, ratio, name)
+  }
+}
+
 // A drawing keeps its proportions: on a page narrower than it was made for, all of it is smaller. Its new height.
 function shrink(data, layout, height, width) {
+  const type = layout.template?.layout?.font?.size ?? 0
+  if (type >= LARGE && innerWidth < HAND) scaled([data, layout], READER / type)
   const scale = Math.min(1, width / (layout.meta?.["drawn for"] ?? width))
   if (scale === 1) return height
   const less = (part, key) => {

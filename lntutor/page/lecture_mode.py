@@ -25,6 +25,12 @@ body[data-jp-deck-mode="presenting"]:has(.lntutor-lecture) .jp-Deck .cm-content 
   white-space: break-spaces; overflow-wrap: anywhere; flex-shrink: 1; }
 body[data-jp-deck-mode="presenting"]:has(.lntutor-lecture) .jp-Notebook.jp-mod-commandMode
   .jp-CodeCell:has(.jp-OutputArea-output :is(.lntutor-lecture, caption)) .jp-Cell-inputWrapper { display: none; }
+/* Nobody reads a telephone from the back row. */
+@media (max-width: 599px) {
+  .lntutor-lecture:not(#_), .lntutor-lecture:not(#_) :is(.widget-html-content, table, summary, select, input, button) {
+    font-size: medium; }
+  .lntutor-lecture:not(#_) { --question: medium; --jp-widgets-font-size: medium; --jp-ui-font-size1: medium; }
+}
 """
 
 FOLLOWERS: weakref.WeakSet[Any] = weakref.WeakSet()  # what is on the page; each has `lecture_changed(on)`

@@ -22,13 +22,13 @@ TEMPLATE = Path(__file__).resolve().parent / "gallery.html.j2"
 class Tile(NamedTuple):
     """One explorer or notebook to open."""
 
-    key: str  # the class of the explorer or the stem of the notebook, and of its picture
+    key: str  # the class of the explorer, and of its picture; or the stem of the notebook
     title: str
     summary: str  # one sentence
 
     @property
     def picture(self) -> str:
-        """Its screenshot as a data: address; empty where there is none."""
+        """Its screenshot as a data: address; empty for a notebook, whose answers it would give away."""
         path = PICTURES / f"{self.key}.webp"
         return f"data:image/webp;base64,{base64.b64encode(path.read_bytes()).decode()}" if path.is_file() else ""
 

@@ -110,7 +110,9 @@ def test_the_gallery_has_a_tile_for_every_explorer_and_notebook_and_the_start_pa
     assert {tile.key for tile in (gallery.PLAYGROUND, *gallery.EXPLORERS)} == set(explore.__all__)
     assert [tile.key for tile in gallery.NOTEBOOKS] == [path.stem for path in sorted(lessons.FOLDER.glob("*.ipynb"))]
     pages = {"playground.html", "04_mean_field.html", "ledger.html"}
-    assert set(re.findall(r'href="([^"]+)"', site.start_page(list(pages)))) == pages
+    html = site.start_page(list(pages))
+    assert set(re.findall(r'href="([^"]+)"', html)) == pages
+    assert html.count("<img") == 1  # the playground's: of a lesson, it would give an answer away
 
 
 # Building ------------------------------------------------------------------------------------------------------
@@ -148,6 +150,16 @@ def test_a_site_is_put_in_place_whole_and_replaces_the_one_before(course, tmp_pa
     assert "ran anew" in (out / "00_start_here.html").read_text(encoding="utf-8")
     assert not (out / "stale.html").exists()
     assert [path.name for path in out.parent.iterdir()] == ["site"]
+
+
+def test_the_page_with_the_answers_to_the_votes_is_left_out_unless_it_is_asked_for(course, tmp_path, capsys):
+    """Oracle: the files that are there, and the links of the start page."""
+    out = tmp_path / "site"
+    for options, there in ([], False), (["--teaching"], True):
+        assert main(["site", "--out", str(out), *options]) == 0
+        assert (out / "teaching.html").is_file() is there
+        assert ("teaching.html" in (out / "index.html").read_text(encoding="utf-8")) is there
+        assert (out / "server.html").is_file()
 
 
 def test_a_notebook_of_the_reader_is_left_out_and_breaks_nothing(course, tmp_path, capsys):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import gzip
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Iterable
@@ -21,14 +22,16 @@ HERE = Path(__file__).resolve().parent
 MARK = ".made-by-lntutor"  # marks a folder that may be replaced
 ALL = ("All pages", "index.html")
 PLAYGROUND = ("Playground", "playground.html")
-GUIDES = {"TEACHING.md": "teaching.html", "SERVER.md": "server.html"}  # in notebooks/
+TEACHING = "TEACHING.md"  # has the answers to the votes
+GUIDES = {TEACHING: "teaching.html", "SERVER.md": "server.html"}  # in notebooks/
 SHEET = "sheet.html"  # empty axes, to print
 RESUME = "The notebooks that have run are remembered: the same command goes on from there."
 INTRO = """\
 <p>Put the layer norm elsewhere, and the gradient of every layer answers: <a href="playground.html">the playground</a>
 computes in this browser. All pages open from disk: no network, no Python. Figures respond to the mouse, predictions
-stay folded until you open them, and the code is behind every picture. <code>make lab</code> and <code>make app</code>
-have nine explorers more.</p>
+stay folded until you open them, and the code is behind every picture. A lesson prints as a handout without answers;
+its button <em>with answers</em> prints them too. <code>make lab</code> and <code>make app</code> have nine explorers
+more.</p>
 """
 
 
@@ -101,9 +104,12 @@ def lesson_page(stem: str, notebook) -> str:
 def ledger_page() -> str:
     """The stored ledger as a page."""
     from lntutor.lesson import ledger
+    from lntutor.publish.gallery import NOTEBOOKS
     from lntutor.publish.site.pages import page
 
-    return page(ledger.body(), [ALL, PLAYGROUND])
+    titles = {tile.key[:2]: tile.title for tile in NOTEBOOKS}
+    body = re.sub(r"<h2>Notebook (\d\d)", lambda found: f"<h2>{titles[found[1]]}", ledger.body())
+    return page(body, [ALL, PLAYGROUND])
 
 
 def guide_page(path: Path) -> str:
@@ -113,10 +119,10 @@ def guide_page(path: Path) -> str:
     return markdown_page(path.read_text(encoding="utf-8"), addresses(), [ALL, PLAYGROUND])
 
 
-def build(out: Path, numbers: Iterable[str] = ()) -> list[str]:
+def build(out: Path, numbers: Iterable[str] = (), teaching: bool = False) -> list[str]:
     """Make the site in a folder, replacing an older one; the names of its pages.
 
-    `numbers` selects notebooks, such as "04" (default: all).
+    `numbers` selects notebooks, such as "04" (default: all). With `teaching` the lecturer's page is among them.
     """
     from lntutor.lesson import run_notebook as lessons
     from lntutor.page.playground.page import page as playground
@@ -126,7 +132,7 @@ def build(out: Path, numbers: Iterable[str] = ()) -> list[str]:
     texts = {f"{path.stem}.html": lesson_page(path.stem, lessons.run(path)) for path in paths}
     texts |= {PLAYGROUND[1]: playground([ALL]), "ledger.html": ledger_page()}
     for name, page in addresses().items():
-        if name in GUIDES:
+        if name in GUIDES and (teaching or name != TEACHING):
             texts[page] = guide_page(ROOT / "notebooks" / name)
         elif name == SHEET:
             texts[page] = (ROOT / "notebooks" / SHEET).read_text(encoding="utf-8")
@@ -185,6 +191,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("numbers", nargs="*", metavar="NN", help="numbers of notebooks, such as 04 (default: all)")
     out = {"type": Path, "default": ROOT / "site", "metavar": "FOLDER"}
     parser.add_argument("--out", **out, help="output folder (default: site/)")
+    parser.add_argument("--teaching", action="store_true", help="add the lecturer's page, which has the answers")
 
 
 def run(args: argparse.Namespace) -> None:
@@ -194,7 +201,7 @@ def run(args: argparse.Namespace) -> None:
     for path in notebooks()[1]:
         print(f"left out: {path.name}, not a notebook of the course")
     try:
-        pages = build(args.out, args.numbers)
+        pages = build(args.out, args.numbers, args.teaching)
     except (LessonError, OSError, KeyboardInterrupt) as error:
         error.add_note("No page was written." if isinstance(error, LessonError) else RESUME)
         raise

@@ -8,7 +8,11 @@ for (const place of document.querySelectorAll(".math")) {
 
 const CONFIG = { displaylogo: false, showTips: false, modeBarButtonsToRemove: ["lasso2d", "select2d"] }
 
-async function draw(figure) {
+const PAPER = 640 // pixels across that A4 and Letter have between their margins
+const root = document.documentElement
+let printing = false
+
+function draw(figure) {
   const picture = figure.querySelector("script").textContent
   const plot = document.createElement("div")
   figure.querySelector("p").hidden = true
@@ -18,25 +22,24 @@ async function draw(figure) {
   const least = JSON.parse(picture).layout.meta?.["drawn for"] ?? 0 // pixels across that the labels of a drawing need
   plot.style.minWidth = `${least}px`
   const paint = (more) => {
-    const { data, layout } = fitted(picture, Math.max(figure.clientWidth || 700, least), more) // fit.js stands before this file
+    const { data, layout } = fitted(picture, printing ? PAPER : Math.max(width, least), more) // fit.js stands before this file
     plot.style.height = `${layout.height}px`
     return Plotly.react(plot, data, layout, CONFIG)
   }
-  const redraw = async () => {
-    await paint(0)
+  const redraw = () => {
+    width = figure.clientWidth
+    if (!width) return // in a closed fold
+    paint(0) // at once: what is printed waits for nothing
     const { more } = lacking(plot)
-    if (more) await paint(more)
+    if (more) paint(more)
     for (const part of plot.querySelectorAll(".main-svg, .modebar-container")) part.setAttribute("aria-hidden", "true")
     for (const button of plot.querySelectorAll(".modebar-btn")) button.tabIndex = -1
     if (figure.scrollWidth > figure.clientWidth) figure.tabIndex = 0 // on a narrow screen it scrolls
   }
-  let width = figure.clientWidth
-  await redraw()
-  new ResizeObserver(() => {
-    if (!figure.clientWidth || figure.clientWidth === width) return
-    width = figure.clientWidth
-    redraw()
-  }).observe(figure)
+  let width = 0
+  for (const event of ["beforeprint", "afterprint"]) addEventListener(event, redraw)
+  redraw()
+  new ResizeObserver(() => figure.clientWidth === width || printing || redraw()).observe(figure)
 }
 
 const waiting = new Set(document.querySelectorAll("figure.lntutor-static"))
@@ -66,8 +69,29 @@ addEventListener("message", ({ data, source }) => {
   if (frame && Number.isFinite(data?.lntutor)) frame.style.height = `${Math.ceil(data.lntutor) + 2}px`
 })
 
+// Paper: a lesson without its answers, unless the button asks for them; any other page with every fold open.
+let opened = []
+
 addEventListener("beforeprint", () => {
-  for (const details of document.querySelectorAll("details")) details.open = true
-  for (const figure of waiting) draw(figure)
-  waiting.clear()
+  const covered = document.querySelector(".lesson") && !("answers" in root.dataset)
+  opened = [...document.querySelectorAll(covered ? ".exercise:not([open])" : "details:not([open])")]
+  for (const fold of opened) fold.open = true
+  printing = true
+  for (const figure of waiting) {
+    if (!figure.clientWidth) continue
+    waiting.delete(figure)
+    draw(figure)
+  }
 })
+addEventListener("afterprint", () => {
+  printing = false
+  delete root.dataset.answers
+  for (const fold of opened) fold.open = false
+})
+for (const button of document.querySelectorAll("[data-print]")) {
+  button.closest("p").hidden = false
+  button.addEventListener("click", () => {
+    if (button.dataset.print === "answers") root.dataset.answers = ""
+    print()
+  })
+}

@@ -26,9 +26,12 @@ DRAWN = re.compile(r"(</figure>)<script>.*?</script>", re.DOTALL)  # one script 
 EMPTY = re.compile(
     r'<figure class="lntutor-static"(?:(?!</figure>).)*?"data":\[\](?:(?!</figure>).)*</figure>', re.DOTALL
 )
+EXERCISE = re.compile(r"^check\(", re.MULTILINE)
 EXPLORER = re.compile(r"\b(\w+Explorer)\(")
 HEADING = re.compile(r'<h2 id="([^"]+)">(.*?)</h2>', re.DOTALL)
 ON_PLAYGROUND = ("PlacementExplorer", "TheoremExplorer")  # explorers whose views it has, too
+SECTION = re.compile(r"## (.+)")
+FOUND = "What we found"  # the section that a handout is without
 TWIN = re.compile(r'<p class="lntutor-playground" data-link="([^"]*)">.*?</p>', re.DOTALL)
 FRAME = r'<iframe class="playground" src="playground.html#\1" title="The playground"></iframe>'
 TEMPLATE = Path(__file__).resolve().parent / "lesson.html.j2"
@@ -74,7 +77,13 @@ def python(source: str) -> str:
 
 def notebook_page(notebook: nbformat.NotebookNode, links: dict[str, str], around: list[tuple[str, str]]) -> str:
     """A notebook with its outputs, as a page; `around` holds (text, address) of the links at the top."""
-    return page("\n".join(_cell(cell, links) for cell in notebook.cells), around)
+    parts, found = [], False
+    for cell in notebook.cells:
+        if title := cell.cell_type == "markdown" and SECTION.match(cell.source):
+            found = title[1].strip() == FOUND
+        html = _cell(cell, links)
+        parts.append(f'<div class="found">{html}</div>' if found else html)
+    return page("\n".join(parts), around, lesson=True)
 
 
 def markdown_page(text: str, links: dict[str, str], around: list[tuple[str, str]]) -> str:
@@ -82,13 +91,13 @@ def markdown_page(text: str, links: dict[str, str], around: list[tuple[str, str]
     return page(markdown(text, links), around)
 
 
-def page(body: str, around: list[tuple[str, str]]) -> str:
-    """A page of this site around a body whose first heading is its title."""
+def page(body: str, around: list[tuple[str, str]], lesson: bool = False) -> str:
+    """A page of this site around a body whose first heading is its title; a lesson prints without its answers."""
     body = _named_headings(body)
     title = re.search(r"<h1[^>]*>(.*?)</h1>", body, re.DOTALL)
     name = f"{_text(title[1]) if title else 'lntutor'} · lntutor"
     contents = [(anchor, _text(text)) for anchor, text in HEADING.findall(body)]
-    return render(TEMPLATE, title=name, links=around, contents=contents, body=Markup(body))
+    return render(TEMPLATE, title=name, links=around, contents=contents, body=Markup(body), lesson=lesson)
 
 
 def _cell(cell: nbformat.NotebookNode, links: dict[str, str]) -> str:
@@ -100,7 +109,8 @@ def _cell(cell: nbformat.NotebookNode, links: dict[str, str]) -> str:
     names = EXPLORER.findall(cell.source) if "lntutor-static" in outputs else []
     outputs = _after_run(outputs, names[0]) if names else outputs
     note = _explorer_note(names[0]) if names else ""
-    return f'<details class="code"><summary>Code</summary>{python(cell.source)}</details>{outputs}{note}'
+    kind = "code exercise" if EXERCISE.search(cell.source) else "code"
+    return f'<details class="{kind}"><summary>Code</summary>{python(cell.source)}</details>{outputs}{note}'
 
 
 def _output(output: nbformat.NotebookNode) -> str:
