@@ -15,7 +15,6 @@ _HOMES = {
     "class_votes": "lesson.question",
     "forget": "lesson.question",
     "guess_of": "lesson.notes",
-    "how_far": "lesson.exercises.gradients",
     "inventory": "lesson.quiz",
     "inventory_score": "lesson.quiz",
     "judge": "lesson.exercises.after",

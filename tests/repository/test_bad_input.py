@@ -281,7 +281,6 @@ ROWS = [
       for where, name in (("claims", "ledger"), ("lesson", "show_ledger"))),
     Row("lesson.whole_ledger", lesson.whole_ledger, {}, {}),
     # What notebooks measure with in an exercise.
-    Row("lesson.how_far", lesson.how_far, {}, {"setting": ("depth", 3, [], math.nan)}),
     Row("lesson.judge", lesson.judge, {}, {"placement": WORD}),
     Row("lesson.last_output", lesson.last_output, {}, {}),
     Row("lesson.w2_gradient", lesson.w2_gradient, {}, {"g": (None, 3, [1.0], math.nan, [math.nan] * 64)}),

@@ -47,13 +47,15 @@ class Mistake:
     """A mistake known by name. Its message teaches, and leaves the solution to the reader.
 
     `wrong` are answers that make it, functions or values. Or `seen(arguments, got, expected)` recognises it, with the
-    two results as numpy arrays of any shape, or as the texts and objects that they are.
+    two results as numpy arrays of any shape, or as the texts and objects that they are. Or `way(answer)` recognises
+    a function with the right results that gets them in a way which the exercise rules out.
     """
 
     name: str
     message: str
     wrong: tuple[Any, ...] = ()
     seen: Callable[[tuple, Any, Any], bool] | None = None
+    way: Callable[[Callable], bool] | None = None
 
 
 def rule(name: str, message: str, broken: Callable[[Any], bool]) -> Mistake:
@@ -162,7 +164,7 @@ def check(exercise: str | Exercise, answer: Any, *, seed: int | None = None) -> 
     try:
         return judges[task.kind](task, answer, seed)
     except Exception as error:  # an answer can be anything, and a check always answers
-        message = traceback.format_exception_only(error)[-1].strip()
+        message = str(error) if isinstance(error, ValueError) else traceback.format_exception_only(error)[-1].strip()
         return _result(task, "error", f"Your answer could not be read. {message}\n{task.hint}")
 
 
@@ -197,7 +199,8 @@ def _check_function(task: Exercise, answer: Any, seed: int) -> Result:
     except (Exception, SystemExit) as error:
         return _after_error(task, answer, error, seed)
     if all(not trial.difference for trial in trials):
-        return _result(task, "right", task.shows, seed=seed)
+        ruled_out = next((mistake for mistake in task.mistakes if mistake.way and mistake.way(answer)), None)
+        return _named(task, ruled_out, seed) if ruled_out else _result(task, "right", task.shows, seed=seed)
     if place := _placeholder(answer):
         return _unfinished(task, place)
     if all(trial.got is None or trial.got is Ellipsis for trial in trials):

@@ -13,10 +13,6 @@ def decoder_factor(v_a, p, rho):
     A = {mean}
     return {value}
 """
-SETTING = """
-from lntutor.lesson.exercises.gradients import how_far
-pre_is_larger = how_far({setting})
-"""
 norm = template(NORM, pairs="torch.einsum('ia,ja,ib,jb->ij', X, X, G, G)", value="torch.sqrt(pairs.sum())")
 factor = template(FACTOR, mean="rho + (1 - rho) * own", value="(1 + v_a * A) ** -0.5")
 WRONG = {
@@ -30,6 +26,11 @@ WRONG = {
         "the paper's factor": ["fall_per_layer = (2 / 3) ** 0.5"],
     },
     "gradient_norm": {
+        "forms the gradient": [
+            "def gradient_norm(X, G):\n    return (X.T @ G).norm()",
+            norm("torch.einsum('ia,ib->ab', X, G)", "pairs.square().sum().sqrt()"),
+            norm("sum(torch.outer(x, g) for x, g in zip(X, G))", "torch.linalg.matrix_norm(pairs)"),
+        ],
         "forgets the root": [norm(value="pairs.sum()")],
         "pairs of features": [
             norm("torch.einsum('ia,ib->ab', X, X) * torch.einsum('ia,ib->ab', G, G)", "pairs.sum().abs() ** 0.5"),
@@ -61,9 +62,9 @@ WRONG = {
     },
     "pre_is_larger": {
         "Post-LN is larger": [
-            SETTING.format(setting='{"depth": 2, "width": 64}'),
-            SETTING.format(setting='{"width": 64, "stack": "encoder", "init": "theory", "attention": "uniform"}'),
+            'pre_is_larger = {"depth": 2, "width": 64}',
+            'pre_is_larger = {"width": 64, "stack": "encoder", "init": "theory", "attention": "uniform"}',
         ],
-        "larger, not ten times": [SETTING.format(setting='{"depth": 6, "width": 64}')],
+        "larger, not ten times": ['pre_is_larger = {"depth": 6, "width": 64}'],
     },
 }
