@@ -7,6 +7,7 @@ one small file, which `forget()` deletes.
 from lntutor import lazy
 
 _HOMES = {
+    "After": "lesson.predict",
     "Exercise": "lesson.exercises",
     "Mistake": "lesson.exercises",
     "Predict": "lesson.predict",
