@@ -68,7 +68,7 @@ class Number:
 
     @property
     def small(self) -> bool:
-        return self.half == 0.5 and self.value <= SMALL
+        return self.value.is_integer() and self.value <= SMALL and self.half == (0.005 if self.word == "%" else 0.5)
 
     def is_rounded(self, exact: float) -> bool:
         return abs(abs(exact) - self.value) <= min(self.half, EXACT * self.value) * (1 + 1e-9)
@@ -214,7 +214,8 @@ def test_no_answer_stands_in_view_before_the_guess(path):
         ("leaves 0.498 of it", 0.4978, True), ("leaves 0.498 of it", 0.4971, False), (r"$\tfrac32\,l$", 1.497, True),
         (r"$\frac{3}{10}$", 0.3, True), ("3/2 of it", 1.5, True), ("about 50 % of it", 0.4978, True), ("½", 0.5, True),
         ("1e-3", 0.00104, True), ("10 times as large", 10.2, True), ("10 seeds", 10.2, False), ("layer 2", 2.0, False),
-        ("x_0.5", 0.5, False), ("about −0.52", -0.519, True), ("2/3/4", 0.67, False), ("123", 123.2, True),
+        ("x_0.5", 0.5, False), ("100 %", 0.996, False), ("about −0.52", -0.519, True), ("2/3/4", 0.67, False),
+        ("123", 123.2, True),
     ],
 )  # fmt: skip
 def test_a_number_is_found_as_it_is_written(text, answer, told):
