@@ -1,11 +1,13 @@
 """Nothing of an answer stands in view before the guess: each lesson is read as a page with nothing guessed.
 
 In view are prose outside of folds, code that is not folded away, and outputs, but not those of questions: they cover
-themselves. The answers are those of the lesson's run. What counts as telling one, so that equal numbers do not count:
+themselves. Of a figure its title, legend and notes are in view. The answers are those of the lesson's run. What counts
+as telling one, so that equal numbers do not count:
 
 - A measured number counts as it is written: rounded to its digits, as a fraction or in per cent. With three digits it
-  counts from the top of the lesson to the end of the question's section; with fewer, near the question: from the start
-  of its section to two cells after it. Zeros at the end are no digits, and one digit must be right to 4 per cent.
+  counts from the top of the lesson to the end of the question's section, but not in tables of other sections, which
+  have too many; with fewer, near the question: from the start of its section to two cells after it. Zeros at the end
+  are no digits, and one digit must be right to 4 per cent.
 - A whole number up to 100 stands everywhere, so it counts only near, before the first word of the question's unit.
   If the answer is such a number, nothing else tells it. A number that the question gives tells nothing.
 - A curve is told by a cell near it that has more than half of its numbers, not counting these small ones.
@@ -14,21 +16,33 @@ themselves. The answers are those of the lesson's run. What counts as telling on
 
 import ast
 import html
+import json
+import os
 import re
+import sys
 from collections.abc import Container, Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass
 from fractions import Fraction
 
 import nbformat
+import plotly.graph_objects as go
 import pytest
 
+from lntutor.page.live import static_twin
+from lntutor.publish.gallery import TILES
 from tests.notebooks.runs import NOTEBOOKS, run
+from tools import picture
 
 FOLDED = re.compile(r"<details>.*?</details>", re.DOTALL)
 UNSEEN = re.compile(r"<(script|style|details)\b.*?</\1>", re.DOTALL)  # of an output in HTML
 CHARACTERS = {"½": "1/2", "⅓": "1/3", "⅔": "2/3", "¼": "1/4", "¾": "3/4", "−": "-"}
 LATEX = re.compile(r"\\[td]?frac\s*(?:\{(\d+)\}|(\d))\s*(?:\{(\d+)\}|(\d))")
 NUMBER = re.compile(r"(?<![\w.^/])(\d+/\d+|\d+(?:\.\d+)?(?:e[-+]?\d+)?)(?![\w/]|\.\d) ?(%|[a-z]*)")
+FIGURE = re.compile(
+    r'<figure class="lntutor-static".*?<script type="application/json">(.*?)</script></figure>', re.DOTALL
+)
+TABLE = re.compile(r"<table.*?</table>", re.DOTALL)
 A_SECTION = re.compile(r"^## ", re.MULTILINE)
 MANY, SMALL = 3, 100  # digits that are no chance; whole numbers up to this are
 SOON = 2  # cells after a question
@@ -95,12 +109,13 @@ def numbers(text: str) -> Iterator[Number]:
 # The page ------------------------------------------------------------------------------------------------------
 
 
-def in_view(cell: nbformat.NotebookNode) -> str:
-    """All text of a cell that its reader sees before any guess."""
+def in_view(cell: nbformat.NotebookNode, tables: bool = True) -> str:
+    """All text of a cell that its reader sees before any guess, with tables or without."""
     if cell.cell_type != "code":
         return FOLDED.sub("", cell.source)
     folded = cell.metadata.get("jupyter", {}).get("source_hidden")
-    return "\n".join(["" if folded else code_in_view(cell.source), *map(output_in_view, cell.outputs)])
+    outputs = [output_in_view(output, tables) for output in cell.outputs]
+    return "\n".join(["" if folded else code_in_view(cell.source), *outputs])
 
 
 def code_in_view(source: str) -> str:
@@ -112,14 +127,24 @@ def code_in_view(source: str) -> str:
     return source
 
 
-def output_in_view(output: nbformat.NotebookNode) -> str:
-    """Printed text, and HTML without tags; a figure counts with its text alternative."""
+def output_in_view(output: nbformat.NotebookNode, tables: bool) -> str:
+    """Printed text, and HTML without tags."""
     data = output.get("data", {})
     if "text/html" not in data:
         return output.get("text") or data.get("text/plain", "")
     if "lntutor-ask" in data["text/html"]:
         return ""
-    return html.unescape(re.sub(r"<[^>]*>", " ", UNSEEN.sub("", data["text/html"])))
+    page = FIGURE.sub(text_of_figure, data["text/html"])
+    return html.unescape(re.sub(r"<[^>]*>", " ", UNSEEN.sub("", page if tables else TABLE.sub("", page))))
+
+
+def text_of_figure(figure: re.Match) -> str:
+    """Its title, the names in its legend, and its annotations."""
+    picture = json.loads(figure[1])
+    layout = picture["layout"]
+    names = [trace.get("name") or "" for trace in picture["data"] if trace.get("showlegend", True)]
+    notes = [note["text"] for note in layout.get("annotations", ())]
+    return "; ".join([layout.get("title", {}).get("text", ""), *names, *notes])
 
 
 def calls(source: str) -> list[ast.Call]:
@@ -178,7 +203,8 @@ def told_by(question: Asked, notebook: nbformat.NotebookNode) -> list[int]:
     end = min((i for i in starts if i > question.at), default=len(notebook.cells))
     found = []
     for i in range(end):
-        text, answer, near = in_view(notebook.cells[i]), question.answer, start <= i <= question.at + SOON
+        text, answer = in_view(notebook.cells[i], tables=i >= start), question.answer
+        near = start <= i <= question.at + SOON
         if isinstance(answer, str):
             told = near and tells_choice(text, answer, question.choices)
         elif isinstance(answer, list):
@@ -203,6 +229,20 @@ def test_no_answer_stands_in_view_before_the_guess(path):
         if (cells := told_by(one, notebook))
     }
     assert not told
+
+
+@pytest.mark.parametrize("name", [tile.key for tile in TILES])
+def test_no_tile_shows_an_answer(name, monkeypatch):
+    """Oracle: the cell that is pictured, of a notebook or on its own; it asks nothing, and nothing is revealed."""
+    last = picture.cells_of(name)[-1]
+    assert not re.search(r"\b(Predict|After)\(", last)
+    taken = []
+    monkeypatch.setattr(picture, "take_others", lambda browser, names: taken.append(os.environ.get("LNTUTOR_REVEAL")))
+    monkeypatch.setattr(picture, "chromium", lambda path: nullcontext())
+    monkeypatch.setattr(sys, "argv", ["picture.py", name])
+    monkeypatch.setenv("LNTUTOR_LECTURE", "")
+    picture.main()
+    assert taken == [None]
 
 
 # The reader of pages itself ------------------------------------------------------------------------------------
@@ -234,6 +274,12 @@ def test_curves_and_choices_are_found():
     assert not tells_choice("It is olderly.", "it is older", choices)
 
 
+FIGURE_OF_TWO = go.Figure(
+    [go.Scatter(y=[7.5], name="a"), go.Scatter(y=[8.5], name="b"), go.Scatter(y=[1], name="c", showlegend=False)],
+    layout={"title": {"text": "Twice as large"}, "annotations": [{"text": "here"}], "meta": {"alt": "a is 7.5"}},
+)
+
+
 def test_folds_and_questions_are_not_in_view():
     """Oracle: a page of four cells, read by hand."""
     prose = nbformat.v4.new_markdown_cell("Seen.\n\n<details><summary>Why</summary>\n\nFolded.\n\n</details>")
@@ -243,8 +289,9 @@ def test_folds_and_questions_are_not_in_view():
     prints.outputs = [nbformat.v4.new_output("stream", text="printed")]
     table = nbformat.v4.new_code_cell("table")
     table.outputs = [nbformat.v4.new_output("display_data", {"text/html": "<td>3.2&gt;</td><script>no</script>"})]
+    table.outputs += [nbformat.v4.new_output("display_data", {"text/html": static_twin(FIGURE_OF_TWO)})]
     view = "\n".join(map(in_view, [prose, asks, prints, table]))
-    for text in ("Seen.", "unit='shown'".replace("'", '"'), "printed", "3.2>"):
+    for text in ("Seen.", 'unit="shown"', "printed", "3.2>", "Twice as large; a; b; here"):
         assert text in view
-    for text in ("Folded", "offered", "covered", "hidden", "no<", "td"):
+    for text in ("Folded", "offered", "covered", "hidden", "no<", "td", "7.5"):
         assert text not in view
