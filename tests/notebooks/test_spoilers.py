@@ -9,7 +9,7 @@ as telling one, so that equal numbers do not count:
   have too many; with fewer, near the question: from the start of its section to two cells after it. Zeros at the end
   are no digits, and one digit must be right to 4 per cent.
 - A whole number up to 100 stands everywhere, so it counts only near, before the first word of the question's unit.
-  If the answer is such a number, nothing else tells it. A number that the question gives tells nothing.
+  If the answer is such a number, nothing else tells it. 100 % and what the question itself gives tell nothing.
 - A curve is told by a cell near it that has more than half of its numbers, not counting these small ones.
 - A choice is told by a cell near it that has its words and not those of all other choices. One word is never counted.
 """
@@ -174,7 +174,7 @@ def tells_number(text: str, answer: float, unit: str, near: bool, given: Contain
         if not number.is_rounded(exact) or number.value in given:
             continue
         if number.small or (exact.is_integer() and exact <= SMALL):
-            if near and number.small and number.word and number.word == unit.split(" ")[0]:
+            if near and number.small and number.word not in ("", "%") and number.word == unit.split(" ")[0]:
                 return True
         elif near or number.digits >= MANY:
             return True
@@ -255,7 +255,7 @@ def test_no_tile_shows_an_answer(name, monkeypatch):
         (r"$\frac{3}{10}$", 0.3, True), ("3/2 of it", 1.5, True), ("about 50 % of it", 0.4978, True), ("½", 0.5, True),
         ("1e-3", 0.00104, True), ("10 times as large", 10.2, True), ("10 seeds", 10.2, False), ("layer 2", 2.0, False),
         ("x_0.5", 0.5, False), ("100 %", 0.996, False), ("about −0.52", -0.519, True), ("2/3/4", 0.67, False),
-        ("123", 123.2, True),
+        ("123", 123.2, True), ("x is 100 %", 99.6, False),
     ],
 )  # fmt: skip
 def test_a_number_is_found_as_it_is_written(text, answer, told):
