@@ -20,6 +20,7 @@ from lntutor.page import live
 from lntutor.page.accessibility import Accessibility
 from lntutor.page.kit.answers import Submit
 from lntutor.page.kit.panel import Button, Panel
+from lntutor.page.lecture_mode import follow, mark
 
 FOLD = "Guess first, then open this"
 COVERED = "This is shown after your guess above."
@@ -209,6 +210,7 @@ class After(w.VBox):
         for style in ("lntutor-ask", "lnk"):
             self.add_class(style)
         _FOLLOWERS[name].add(self)
+        follow(self)
         self.refresh()
 
     @property
@@ -220,6 +222,11 @@ class After(w.VBox):
         """Cover or show the pieces, as the question does."""
         shown = [as_widget(piece) for piece in self.pieces] if self.question.revealed else [prose(f"<p>{COVERED}</p>")]
         self.children = shown
+
+    def lecture_changed(self, on: bool) -> None:
+        """Follow the switch of lecture mode."""
+        mark(self, on)
+        self.refresh()
 
     def static(self) -> str:
         """What is on the page now, as HTML that needs no kernel."""

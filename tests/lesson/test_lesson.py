@@ -243,7 +243,7 @@ def test_an_explorer_can_be_covered():
 
 
 def test_what_tells_the_answer_too_is_covered_with_it_and_shown_with_it():
-    """Oracle: the words on the page and in its twin; the question's cell may be run again in between."""
+    """Oracle: the words on the page and in its twin, and its large type; the question's cell may run again before."""
     choice()
     after = lesson.After("growth", "Post-LN:", "to layer 12: <0.05", pd.DataFrame({"value": [3.25]}), figure())
     predict = choice()
@@ -257,6 +257,10 @@ def test_what_tells_the_answer_too_is_covered_with_it_and_shown_with_it():
         assert "3.25" in text
         assert "What was covered" in text
         assert "shown after" not in text
+    lesson.lecture()
+    assert "lntutor-lecture" in after._dom_classes
+    lesson.lecture(False)
+    assert "lntutor-lecture" not in after._dom_classes
     predict.again()
     assert "0.05" not in visible_text(after)
     lesson.reveal_all()
