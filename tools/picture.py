@@ -52,7 +52,7 @@ VIEWS = {  # the others, whose pictures answer a question: a view of their own, 
     "02_layer_norm": """
 x = [3, 1, 4, 1, 5, 9, 2, 6]
 live_plot(figures.layer_norm_before_after(x, {"LN": ln.normalised(x, "LayerNorm")}))""",
-    "03_placement": 'live_plot(figures.block_diagram("peri"))',
+    "03_placement": 'live_plot(figures.block_diagram("hybrid", layer=6))',
     "04_mean_field": 'live_plot(figures.block_diagram("post", layer=6))',
     "05_gradients": 'live_plot(figures.block_diagram("post", stack="encoder-decoder", side="decoder", layer=6))',
     "06_warmup": """
