@@ -168,23 +168,23 @@ def test_a_notebook_is_read_as_its_reader_sees_it():
 def test_every_mistake_gets_its_own_words(exercise):
     """Oracle: learners' code of this file; a mistake without an example, or an example without a mistake, fails."""
     examples = WRONG.get(exercise.name, {})
-    assert set(examples) == {mistake.name for mistake in exercise.mistakes}
+    assert set(examples) == {mistake.name for mistake in (*exercise.mistakes, *exercise.rules)}
     messages = set()
-    for mistake in exercise.mistakes:
+    for mistake in (*exercise.mistakes, *exercise.rules):
         assert examples[mistake.name]
         for source in examples[mistake.name]:
             for result in results(exercise, answer_of(source, exercise.name)):
                 assert (result.status, result.mistake) == ("mistake", mistake.name), source
                 assert result.message == f"{mistake.message} {exercise.hint}"
                 messages.add(result.message)
-    assert len(messages) == len(exercise.mistakes)
+    assert len(messages) == len(exercise.mistakes) + len(exercise.rules)
 
 
 @each_exercise
 def test_an_exercise_is_in_a_notebook_and_its_mistakes_teach_without_giving_the_solution_away(exercise):
     """Oracle: the `check` cells of the notebooks; no code in the words, and the hint is named."""
     assert exercise.name in {task.name for _, task in IN_NOTEBOOKS}
-    for mistake in exercise.mistakes:
+    for mistake in (*exercise.mistakes, *exercise.rules):
         assert not re.search(r"softmax\(|tril|masked_fill|reshape\(|transpose|return ", mistake.message)
         assert "wrong" not in mistake.message.lower()
         assert "!" not in mistake.message

@@ -266,10 +266,10 @@ ROWS = [
     Row("lesson.guess_of", lesson.guess_of, {}, {"name": TEXT}),
     Row("lesson.readiness", lesson.readiness, {}, {}),
     Row("lesson.forget", lesson.forget, {}, {}),
-    Row("lesson.Mistake", Mistake, {"name": "m", "message": "w"}, {}, free=("name", "message", "wrong", "seen", "way")),
+    Row("lesson.Mistake", Mistake, {"name": "m", "message": "w"}, {}, free=("name", "message", "wrong", "seen")),
     Row("lesson.Exercise", Exercise, {"name": "e", "kind": "value", "reference": 1.0, "shows": "", "hint": ""}, {
         "kind": (*WORD, "function"), "inputs": (3, [1], None), "mistakes": (None, 3),
-    }, free=("name", "reference", "shows", "hint", "tolerance")),
+    }, free=("name", "reference", "shows", "hint", "tolerance", "rules")),
     Row("lesson.check", check, {"exercise": "layer_norm", "answer": 1}, {"exercise": WORD, "seed": (*WHOLE[2:],)},
         free=("answer",)),  # any answer is judged in words: tests/repository/test_fuzz.py
     # The playground; every setting is in tests/explore/test_playground.py.

@@ -47,15 +47,13 @@ class Mistake:
     """A mistake known by name. Its message teaches, and leaves the solution to the reader.
 
     `wrong` are answers that make it, functions or values. Or `seen(arguments, got, expected)` recognises it, with the
-    two results as numpy arrays of any shape, or as the texts and objects that they are. Or `way(answer)` recognises
-    a function with the right results that gets them in a way which the exercise rules out.
+    two results as numpy arrays of any shape, or as the texts and objects that they are.
     """
 
     name: str
     message: str
     wrong: tuple[Any, ...] = ()
     seen: Callable[[tuple, Any, Any], bool] | None = None
-    way: Callable[[Callable], bool] | None = None
 
 
 def rule(name: str, message: str, broken: Callable[[Any], bool]) -> Mistake:
@@ -95,6 +93,7 @@ class Exercise:
     inputs: tuple[Callable[[np.random.Generator], tuple], ...] = ()
     mistakes: tuple[Mistake, ...] = ()
     tolerance: float = 1e-4
+    rules: tuple[Mistake, ...] = ()  # what a function that gives the right numbers may still break
 
     def __post_init__(self):
         check_choice(f"kind of {self.name}", self.kind, KINDS)
@@ -199,8 +198,8 @@ def _check_function(task: Exercise, answer: Any, seed: int) -> Result:
     except (Exception, SystemExit) as error:
         return _after_error(task, answer, error, seed)
     if all(not trial.difference for trial in trials):
-        ruled_out = next((mistake for mistake in task.mistakes if mistake.way and mistake.way(answer)), None)
-        return _named(task, ruled_out, seed) if ruled_out else _result(task, "right", task.shows, seed=seed)
+        broken = next((one for one in task.rules if one.seen and one.seen((), answer, None)), None)
+        return _named(task, broken, seed) if broken else _result(task, "right", task.shows, seed=seed)
     if place := _placeholder(answer):
         return _unfinished(task, place)
     if all(trial.got is None or trial.got is Ellipsis for trial in trials):

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
+from torch.overrides import TorchFunctionMode
 
-from lntutor.lesson.exercises import Exercise, Mistake, maker
+from lntutor.lesson.exercises import Exercise, Mistake, maker, rule
 from lntutor.measure.gradients import gradient_norms
 from lntutor.model.checks import short_repr
 from lntutor.model.state import DEFAULTS, model_config, model_inputs
@@ -59,25 +59,26 @@ def _gradient_norm(X, G):
     return torch.linalg.matrix_norm(X.T @ G)
 
 
-class _Shapes(TorchDispatchMode):
-    """Keeps the shape of every tensor that torch computes."""
+class _Shapes(TorchFunctionMode):
+    """Notes the shape of every tensor that is made."""
 
     def __init__(self):
         super().__init__()
-        self.seen: list[torch.Size] = []
+        self.made: list[tuple[int, ...]] = []
 
-    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+    def __torch_function__(self, func, types, args=(), kwargs=None):
         result = func(*args, **(kwargs or {}))
-        parts = result if isinstance(result, tuple) else [result]
-        self.seen += [part.shape for part in parts if isinstance(part, torch.Tensor)]
+        if isinstance(result, torch.Tensor):
+            self.made.append(tuple(result.shape))
         return result
 
 
 def _forms_the_gradient(answer) -> bool:
-    """Whether a d × d matrix is formed on the way, at d = 11 and n = 3."""
+    """Whether a d × d matrix is made on the way."""
+    tokens, features = 3, 7
     with _Shapes() as shapes:
-        answer(torch.ones(3, 11, dtype=torch.float64), torch.ones(3, 11, dtype=torch.float64))
-    return any(list(shape).count(11) > 1 for shape in shapes.seen)
+        answer(torch.ones(tokens, features), torch.ones(tokens, features))
+    return any(shape.count(features) > 1 for shape in shapes.made)
 
 
 @maker
@@ -94,10 +95,6 @@ GRADIENT_NORM = Exercise(
     hint="Hint 1 writes the squared norm as a sum over pairs of tokens; Hint 2 says which matrices hold the pairs.",
     inputs=(_product(1, 2), _product(2, 3), _product(4, 4), _product(7, 5), _product(5, 16)),
     mistakes=(
-        Mistake("forms the gradient",
-            "The number is right, and you formed the d × d matrix XᵀG on the way to it. The exercise asks for n × n "
-            "matrices only.",
-            way=_forms_the_gradient),
         Mistake("forgets the root",
             "That is the squared norm. One step is left.",
             (lambda X, G: _gradient_norm(X, G) ** 2,)),
@@ -116,6 +113,11 @@ GRADIENT_NORM = Exercise(
         Mistake("matrix product",
             "The pairs meet entry by entry: pair (i, j) of X with pair (i, j) of G. You multiplied as matrices.",
             (lambda X, G: ((X @ X.T) @ (G @ G.T)).sum().abs().sqrt(), lambda X, G: ((X @ X.T) @ (G @ G.T)).sum())),
+    ),
+    rules=(
+        rule("forms the gradient",
+            "The number is right, and you formed the whole d × d gradient for it. The task is to do without.",
+            _forms_the_gradient),
     ),
 )  # fmt: skip
 

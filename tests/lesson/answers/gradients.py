@@ -26,12 +26,11 @@ WRONG = {
         "the paper's factor": ["fall_per_layer = (2 / 3) ** 0.5"],
     },
     "gradient_norm": {
-        "forms the gradient": [
-            "def gradient_norm(X, G):\n    return (X.T @ G).norm()",
-            norm("torch.einsum('ia,ib->ab', X, G)", "pairs.square().sum().sqrt()"),
-            norm("sum(torch.outer(x, g) for x, g in zip(X, G))", "torch.linalg.matrix_norm(pairs)"),
-        ],
         "forgets the root": [norm(value="pairs.sum()")],
+        "forms the gradient": [
+            norm("X.T @ G", "pairs.norm()"),
+            norm("torch.einsum('ni,nj->ij', X, G)", "pairs.norm()"),
+        ],
         "pairs of features": [
             norm("torch.einsum('ia,ib->ab', X, X) * torch.einsum('ia,ib->ab', G, G)", "pairs.sum().abs() ** 0.5"),
             norm("X.T.matmul(X).mul(G.T.matmul(G))", "pairs.sum()"),
