@@ -45,28 +45,15 @@ RUNS = {"TrainingExplorer", "CurvatureExplorer"}  # empty until Run has been pre
 SHOWN = {  # notebook → what stands in the cell that is pictured; the cells after it are not run
     "00_start_here": "figures.course_map()",
     "01_attention": "figures.attention_map(masked",
-    "07_criticisms": 'what="Keys in use, eˢ/n',
-    "08_curvature": "figures.curvature_over_training(watched",
+    "02_layer_norm": "import norm_reach",
+    "03_placement": "figures.signal_by_layer(tables, lines, lemma2=True)",
+    "04_mean_field": "figures.gradient_by_depth(table, predicted)",
+    "05_gradients": "read off",
+    "06_warmup": "figures.warmup_heatmap(",
+    "07_criticisms": "figures.gradient_by_layer(growing",
+    "08_curvature": "figures.spectrum(both",
+    "09_after_the_paper": "figures.overview(table",
 }
-VIEWS = {  # the others, whose pictures answer a question: a view of their own, which answers none
-    "02_layer_norm": """
-x = [3, 1, 4, 1, 5, 9, 2, 6]
-live_plot(figures.layer_norm_before_after(x, {"LN": ln.normalised(x, "LayerNorm")}))""",
-    "03_placement": 'live_plot(figures.block_diagram("hybrid", layer=6))',
-    "04_mean_field": 'live_plot(figures.block_diagram("post", layer=6))',
-    "05_gradients": 'live_plot(figures.block_diagram("post", stack="encoder-decoder", side="decoder", layer=6))',
-    "06_warmup": """
-rates = {f"warm-up of {T} steps": [min(1, t / T) for t in range(300)] for T in (50, 100, 200)}
-rows = [{"run": run, "step": t, "value": value} for run, values in rates.items() for t, value in enumerate(values)]
-live_plot(figures.schedules(pd.DataFrame(rows), what="Share of the highest rate"))""",
-    "09_after_the_paper": 'live_plot(figures.block_diagram("b2t", layer=6))',
-    "TheoremExplorer": 'TheoremExplorer(along="width")',
-}
-NAMES = """
-import pandas as pd
-import lntutor as ln
-from lntutor import figures, live_plot
-from lntutor.explore import *"""
 PLOT, PLAYGROUND = ".lntutor-live", "[data-lntutor=playground]"
 TO_WEBP = """async ([png, quality, width]) => {
     const bitmap = await createImageBitmap(await (await fetch(`data:image/png;base64,${png}`)).blob())
@@ -93,7 +80,7 @@ def main() -> None:
         if "animation" in asked:
             take_animation(browser)
         if others := [name for name in asked if name not in ("readme", "animation")]:
-            os.environ["LNTUTOR_LECTURE"] = "1"  # and no LNTUTOR_REVEAL: a picture shows a page with nothing guessed
+            os.environ.update({"LNTUTOR_REVEAL": "1", "LNTUTOR_LECTURE": "1"})
             take_others(browser, others)
 
 
@@ -136,7 +123,7 @@ def cells_of(name: str) -> list[str]:
         sources = [cell.source for cell in notebook.cells if cell.cell_type == "code"]
         last = next(index for index, source in enumerate(sources) if SHOWN[name] in source)
         return sources[: last + 1]
-    return [NAMES, VIEWS.get(name, f"{name}()")]
+    return [f"from lntutor.explore import {name}", f"{name}()"]
 
 
 @contextmanager

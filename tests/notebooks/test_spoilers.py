@@ -17,11 +17,8 @@ as telling one, so that equal numbers do not count:
 import ast
 import html
 import json
-import os
 import re
-import sys
 from collections.abc import Container, Iterator
-from contextlib import nullcontext
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -30,9 +27,7 @@ import plotly.graph_objects as go
 import pytest
 
 from lntutor.page.live import static_twin
-from lntutor.publish.gallery import TILES
 from tests.notebooks.runs import NOTEBOOKS, run
-from tools import picture
 
 FOLDED = re.compile(r"<details>.*?</details>", re.DOTALL)
 UNSEEN = re.compile(r"<(script|style|details)\b.*?</\1>", re.DOTALL)  # of an output in HTML
@@ -229,20 +224,6 @@ def test_no_answer_stands_in_view_before_the_guess(path):
         if (cells := told_by(one, notebook))
     }
     assert not told
-
-
-@pytest.mark.parametrize("name", [tile.key for tile in TILES])
-def test_no_tile_shows_an_answer(name, monkeypatch):
-    """Oracle: the cell that is pictured, of a notebook or on its own; it asks nothing, and nothing is revealed."""
-    last = picture.cells_of(name)[-1]
-    assert not re.search(r"\b(Predict|After)\(", last)
-    taken = []
-    monkeypatch.setattr(picture, "take_others", lambda browser, names: taken.append(os.environ.get("LNTUTOR_REVEAL")))
-    monkeypatch.setattr(picture, "chromium", lambda path: nullcontext())
-    monkeypatch.setattr(sys, "argv", ["picture.py", name])
-    monkeypatch.setenv("LNTUTOR_LECTURE", "")
-    picture.main()
-    assert taken == [None]
 
 
 # The reader of pages itself ------------------------------------------------------------------------------------
