@@ -83,7 +83,7 @@ def test_a_guess_by_keys_draws_what_was_covered_and_the_keys_go_on_working(run_c
     radio.first.wait_for(timeout=60 * SECONDS)
     assert (radio.count(), page.get_by_role("radio", checked=True).count()) == (3, 0)
     assert page.locator(".lntutor-live").count() == 0
-    after, covered = page.get_by_text("a quarter is left"), page.get_by_text("This is shown after your guess above.")
+    after, covered = page.locator(".lntutor-ask pre"), page.get_by_text("This is shown after your guess above.")
     assert (after.count(), covered.count()) == (0, 1)
     assert cut(notebook) == []
     picture(notebook, f"covered_{request.node.callspec.id}")
