@@ -1,4 +1,7 @@
-"""Guess and measurement in one picture: hollow and dashed is the guess, filled is what was measured."""
+"""Guess and measurement in one picture: hollow and dashed is the guess, filled is what was measured.
+
+Neither has a colour that stands for a placement.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ import plotly.graph_objects as go
 
 from lntutor.figures.canvas import Canvas
 from lntutor.figures.drawing import finish, log_axis
-from lntutor.figures.style import BLUE, GREY, INK, VERMILLION, number, safe, wrapped
+from lntutor.figures.style import BLUE, GREY, INK, number, safe, wrapped
 
 GUESS, MEASURED = "your guess", "measured"
 
@@ -23,7 +26,7 @@ def guess_on_line(
     size = fig.size
     values = [v for v in (*ends, measured, guess) if v is not None]
     log = log and min(values) > 0  # a measurement may be 0, whatever was asked for
-    marks = [(measured, MEASURED, "circle", "bottom", VERMILLION)]
+    marks = [(measured, MEASURED, "circle", "bottom", INK)]
     if guess is not None:
         marks.append((guess, GUESS, "diamond-open", "top", INK))
     away = round(0.8 * size.marker + 0.75 * size.text) + 4 * size.large
@@ -53,7 +56,7 @@ def guess_on_curve(
     """A guessed and a measured curve over the same places."""
     fig = Canvas(lecture)
     size = fig.size
-    looks = [(guess, GUESS, "diamond-open", "dash", INK), (measured, MEASURED, "circle", "solid", VERMILLION)]
+    looks = [(guess, GUESS, "diamond-open", "dash", INK), (measured, MEASURED, "circle", "solid", INK)]
     places, parts = [str(place) for place in x], []
     for values, name, symbol, dash, colour in looks:
         if values is not None:

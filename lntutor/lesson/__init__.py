@@ -7,6 +7,7 @@ one small file, which `forget()` deletes.
 from lntutor import lazy
 
 _HOMES = {
+    "After": "lesson.predict",
     "Exercise": "lesson.exercises",
     "Mistake": "lesson.exercises",
     "Predict": "lesson.predict",
@@ -15,7 +16,6 @@ _HOMES = {
     "class_votes": "lesson.question",
     "forget": "lesson.question",
     "guess_of": "lesson.notes",
-    "how_far": "lesson.exercises.gradients",
     "inventory": "lesson.quiz",
     "inventory_score": "lesson.quiz",
     "judge": "lesson.exercises.after",

@@ -1,24 +1,31 @@
-"""Predict: a question whose answer stays covered until a guess is stored."""
+"""Predict: a question whose answer stays covered until a guess is stored; After: what tells that answer, too."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+import weakref
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from html import escape
-from typing import Any
+from itertools import groupby
+from typing import Any, cast
 
 import ipywidgets as w
 
 from lntutor.lesson.guesses import kind_of
 from lntutor.lesson.notes import NOTES
-from lntutor.lesson.question import CSS, Question, as_html, as_widget, prose, revealing, voting
+from lntutor.lesson.question import CSS, Question, as_html, as_widget, asked, prose, revealing, voting
 from lntutor.model.checks import check_type, short_repr
+from lntutor.page import live
 from lntutor.page.accessibility import Accessibility
 from lntutor.page.kit.answers import Submit
 from lntutor.page.kit.panel import Button, Panel
+from lntutor.page.lecture_mode import follow, mark
 
 FOLD = "Guess first, then open this"
+COVERED = "This is shown after your guess above."
 STRICT = "LNTUTOR_STRICT"  # set in tests: an error in a measurement is raised again
+_FOLLOWERS: defaultdict[str, weakref.WeakSet[After]] = defaultdict(weakref.WeakSet)  # question → what it covers, too
 
 
 class Predict(Question):
@@ -139,6 +146,8 @@ class Predict(Question):
             elif self._measure():
                 self._revealed_area.children = [as_widget(piece) for piece in self._pieces()]
                 self._show_status("")
+            for follower in list(_FOLLOWERS[self.name]):
+                follower.refresh()
 
     def static(self) -> str:
         parts = [f"<p><b>Predict.</b> {self.question}</p>"]
@@ -188,3 +197,53 @@ class Predict(Question):
         if measured is None and given is not None:
             raise ValueError(f"what reveal gives as measured must be {self._kind.allowed()}; got {given!r}")
         return thing, measured
+
+
+class After(w.VBox):
+    """What tells the answer of the question `name`: lines, tables and figures, covered as long as that answer is."""
+
+    def __init__(self, name: str, *pieces: Any):
+        if not isinstance(asked(name), Predict):
+            raise ValueError(f"name must be that of a Predict in a cell above, which was run; got {short_repr(name)}")
+        super().__init__()
+        self.name, self.pieces = name, list(_printed(pieces))
+        for style in ("lntutor-ask", "lnk"):
+            self.add_class(style)
+        _FOLLOWERS[name].add(self)
+        follow(self)
+        self.refresh()
+
+    @property
+    def question(self) -> Predict:
+        """The latest question of this name: its cell may have been run again."""
+        return cast(Predict, asked(self.name))
+
+    def refresh(self) -> None:
+        """Cover or show the pieces, as the question does."""
+        shown = [as_widget(piece) for piece in self.pieces] if self.question.revealed else [prose(f"<p>{COVERED}</p>")]
+        self.children = shown
+
+    def lecture_changed(self, on: bool) -> None:
+        """Follow the switch of lecture mode."""
+        mark(self, on)
+        self.refresh()
+
+    def static(self) -> str:
+        """What is on the page now, as HTML that needs no kernel."""
+        pieces = "".join(map(as_html, self.pieces)) if self.question.revealed else f"<p>{COVERED}</p>"
+        folded = self.question.revealed and self.question.guess is None
+        html = f"<details><summary>{FOLD}</summary>{pieces}</details>" if folded else pieces
+        return f'<div class="lntutor-ask">{html}</div>'
+
+    def _repr_mimebundle_(self, **options) -> Any:
+        return live.with_twin(super()._repr_mimebundle_(**options), self.static())
+
+
+def _printed(pieces: Iterable[Any]) -> Iterator[Any]:
+    """The pieces, with lines of text that follow each other as one HTML."""
+    for text, group in groupby(pieces, lambda piece: isinstance(piece, str)):
+        if text:
+            lines = "\n".join(group)
+            yield f"<pre>{escape(lines)}</pre>"
+        else:
+            yield from group

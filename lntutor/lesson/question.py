@@ -65,6 +65,12 @@ def forget() -> None:
     _refresh_all()
 
 
+def asked(name: Any) -> Question | None:
+    """The question of this name that is on the page."""
+    reference = _ON_PAGE.get(name) if isinstance(name, str) else None
+    return reference() if reference else None
+
+
 def _on_page() -> list[Question]:
     return [question for reference in list(_ON_PAGE.values()) if (question := reference()) is not None]
 

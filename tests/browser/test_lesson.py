@@ -77,12 +77,14 @@ def keys(notebook: Notebook, *names: str) -> None:
 def test_a_guess_by_keys_draws_what_was_covered_and_the_keys_go_on_working(run_cells, request):
     """Oracle: no plot before; after, figure, guess and measurement; where the focus is after each button; no cell is
     added or cut by b, x and a, and Shift+Enter still goes to the next cell."""
-    notebook = run_cells(SETUP, CHOICE, "1")
+    notebook = run_cells(SETUP, CHOICE, 'lesson.After("depth", "a quarter is left")')
     page = notebook.page
     radio = page.get_by_role("radio")
     radio.first.wait_for(timeout=60 * SECONDS)
     assert (radio.count(), page.get_by_role("radio", checked=True).count()) == (3, 0)
     assert page.locator(".lntutor-live").count() == 0
+    after, covered = page.locator(".lntutor-ask pre"), page.get_by_text("This is shown after your guess above.")
+    assert (after.count(), covered.count()) == (0, 1)
     assert cut(notebook) == []
     picture(notebook, f"covered_{request.node.callspec.id}")
     button(notebook, "Choose an answer first").click()
@@ -93,6 +95,8 @@ def test_a_guess_by_keys_draws_what_was_covered_and_the_keys_go_on_working(run_c
     wait_for_plot(notebook)
     page.get_by_text(f"You guessed it explodes; measured: {LONG}").wait_for()
     assert focused(notebook) == "answer"
+    after.wait_for()
+    assert covered.count() == 0
     assert page.locator("li", has_text="it explodes").inner_text() == "it explodes (◇ your guess)"
     assert cut(notebook) == []
     page.get_by_text("Why", exact=True).click()
@@ -101,6 +105,7 @@ def test_a_guess_by_keys_draws_what_was_covered_and_the_keys_go_on_working(run_c
     button(notebook, "Guess again").click()
     page.locator(".lntutor-live").wait_for(state="detached")
     assert focused(notebook) == "guess"
+    covered.wait_for()
     assert page.get_by_role("radio", checked=True).count() == 0
     keys(notebook, "1")
     button(notebook, "Store my guess").click()

@@ -343,10 +343,40 @@ def test_a_setting_is_judged_by_what_is_measured():
     )
     expected = np.exp(np.log(pre / post).mean())
     assert gradients.pre_over_post({"depth": 3, "width": 32, "view": "by layer"}) == pytest.approx(expected, rel=1e-6)
-    assert gradients.how_far({"depth": 3, "width": 32}) == pytest.approx(min(expected / gradients.TIMES, 1))
-    assert gradients.how_far(...) is None
-    with pytest.raises(ValueError, match="no control 'deep'; it has depth, width"):
-        gradients.how_far({"deep": 3})
+
+
+class Copied:
+    """What a line that was copied from an explorer makes."""
+
+    def __repr__(self):
+        return "Playground(depth=12)"
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ({"dpeth": 12}, "The explorer has no control 'dpeth'; it has depth, width"),
+        ({"depth": 0}, "depth must be"),
+        (Copied(), "Write the controls that you moved as a dict, .*; you handed over Playground"),
+        ("Playground(depth=12)", "Write the controls that you moved as a dict"),
+    ],
+)
+def test_a_setting_that_cannot_be_measured_gets_a_sentence(setting, message):
+    """Oracle: the words; they say what is allowed, without the name of an exception."""
+    result = check("pre_is_larger", setting)
+    assert result.status == "error"
+    assert re.search(message, result.message), result.message
+    assert "Error" not in result.message
+
+
+def test_a_norm_without_the_gradient_is_right_in_other_words():
+    """Oracle: ways that form n × n matrices, or none; the whole gradient is a mistake by name."""
+    ways = [
+        lambda X, G: torch.einsum("ia,ja,ib,jb->", X, X, G, G).sqrt(),
+        lambda X, G: sum(X[i] @ X[j] * (G[i] @ G[j]) for i in range(len(X)) for j in range(len(X))) ** 0.5,
+        lambda X, G: torch.linalg.eigvals((X @ X.T) @ (G @ G.T)).real.sum().sqrt(),
+    ]
+    assert {check("gradient_norm", way).status for way in ways} == {"right"}
 
 
 def test_what_is_read_off_the_explorer_is_what_it_shows():

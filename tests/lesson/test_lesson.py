@@ -16,6 +16,7 @@ import torch
 from filelock import FileLock
 
 from lntutor import lesson
+from lntutor.figures.style import STYLES
 from lntutor.lesson import Predict, inventory, inventory_score, question, readiness
 from lntutor.lesson import notes as store
 from lntutor.lesson.quiz_items import INVENTORY, READINESS
@@ -204,6 +205,7 @@ def test_a_curve_is_drawn_over_the_guess():
     assert looks == {"your guess": ([5, 6, 7], "diamond-open", "dash"), "measured": ([1, 2, 3], "circle", "solid")}
     assert "your guess: 5 at 1, 6 at 2, 7 at 4. measured: 1 at 1" in plot.alt
     go.Figure(plot.figure.to_dict())
+    assert not {t.marker.color for t in plot.figure.data} & {colour for colour, *_ in STYLES.values()}
     predict = Predict("two places", "Draw it.", curve=(["post", "pre"], 0.1, 8), log=True, reveal=Covered((1.0, 2.0)))
     predict.skip()
     assert [list(trace.y) for trace in predict._revealed_area.children[1].figure.data] == [[1.0, 2.0]]
@@ -238,6 +240,31 @@ def test_an_explorer_can_be_covered():
     explorer = predict._revealed_area.children[-1]
     assert isinstance(explorer, LayerNormExplorer)
     assert escape(live.text_alternative(explorer.figure)) in predict.static()
+
+
+def test_what_tells_the_answer_too_is_covered_with_it_and_shown_with_it():
+    """Oracle: the words on the page and in its twin, and its large type; the question's cell may run again before."""
+    choice()
+    after = lesson.After("growth", "Post-LN:", "to layer 12: <0.05", pd.DataFrame({"value": [3.25]}), figure())
+    predict = choice()
+    for text in (visible_text(after), after.static()):
+        assert "shown after your guess" in text
+        assert not re.search("0.05|3.25|covered", text)
+    predict.control.value = "it stays"
+    predict.store()
+    for text in (visible_text(after), after.static()):
+        assert "<pre>Post-LN:\nto layer 12: &lt;0.05</pre>" in text
+        assert "3.25" in text
+        assert "What was covered" in text
+        assert "shown after" not in text
+    lesson.lecture()
+    assert "lntutor-lecture" in after._dom_classes
+    lesson.lecture(False)
+    assert "lntutor-lecture" not in after._dom_classes
+    predict.again()
+    assert "0.05" not in visible_text(after)
+    lesson.reveal_all()
+    assert after.static().index("<summary>Guess first, then open this</summary>") < after.static().index("0.05")
 
 
 # When something fails ------------------------------------------------------------------------------------------

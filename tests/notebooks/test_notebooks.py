@@ -24,6 +24,7 @@ A_LINE, A_PICTURE = 14, 120  # words that take the room of a line of code, and o
 PICTURES = (  # their code is hidden
     r"\b(?:Predict|live_plot|Playground|\w+Explorer|readiness|inventory|show_ledger|whole_ledger)\("
 )
+FOLDS = r"\A<details>(?!<summary>After your guess)|^check\(|inventory\("
 WIDGET = "application/vnd.jupyter.widget-view+json"
 
 each_notebook = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
@@ -114,10 +115,10 @@ def test_it_also_presents_and_a_slide_has_about_a_screen_and_one_figure_or_quest
 
 @each_notebook
 def test_a_lecture_shows_questions_and_leaves_out_starters_and_folds(path):
-    """Oracle: what each cell is for; ten questions at once are for the reader's own screen."""
+    """Oracle: what a cell is for; ten questions at once are for the reader's own screen. What follows a guess stays."""
     shown = [cell.source for slide in slides(path) for cell in slide]
     hidden = [cell.source for cell in read(path).cells if cell.source not in shown]
-    assert not [source for source in shown if re.search(r"\A<details|^check\(|inventory\(", source, re.MULTILINE)]
+    assert not [source for source in shown if re.search(FOLDS, source, re.MULTILINE)]
     asks = re.compile(r"^(?:Predict|Playground|\w+Explorer)\(", re.MULTILINE)
     assert not [source for source in hidden if asks.search(source)]
 
@@ -206,6 +207,16 @@ def test_every_widget_has_a_twin_for_pages_without_a_kernel_and_every_figure_its
             picture = json.loads(re.search(r'<script type="application/json">(.*?)</script>', figure, re.DOTALL)[1])
             assert picture["data"] or picture["layout"].get("annotations")
     assert figures >= 3
+
+
+@pytest.mark.notebook
+@pytest.mark.timeout(1800)
+@each_lesson
+def test_beside_a_drawn_curve_no_picture_has_its_axes_the_other_way_round(path):
+    """Oracle: the titles of the axes; a curve has its places from left to right, layers stand upright."""
+    for cell in run(path)[0].cells:
+        if cell.cell_type == "code" and re.search(r"\bPredict\(.*\bcurve=", cell.source, re.DOTALL):
+            assert "Layer (input" not in cell.outputs[-1]["data"]["text/html"]
 
 
 @pytest.mark.notebook

@@ -55,6 +55,11 @@ def corpus() -> ln.Corpus:
     return ln.load_corpus("captions", limit=40)
 
 
+def after_a_question() -> dict[str, Any]:
+    """The name of a question that is on the page."""
+    return {"name": lesson.Predict("asked", "What?", choices=["a", "b"], reveal=lambda: "a").name}
+
+
 @dataclass(frozen=True)
 class Row:
     """A function, arguments that are right, and for each argument values that are not."""
@@ -234,6 +239,7 @@ ROWS = [
     Row("seed_list", seed_list, {}, {"seeds": SEEDS}),
     Row("depth_list", depth_list, {}, {"depths": DEPTHS}),
     # Lessons.
+    Row("lesson.After", lesson.After, after_a_question, {"name": ("asked nowhere", None, 3, [])}, free=("pieces",)),
     Row("lesson.Predict", lesson.Predict, {**ASK, "choices": ["a", "b"]}, {
         "name": (*TEXT, "", "  "), "question": TEXT, "reveal": FUNCTION, "because": TEXT, "log": FLAG, "unit": TEXT,
         "class_mode": FLAG, "choices": ("ab", None, 3, [], ["a"], ["a", "a"], math.nan), "value": ((0, 1),),
@@ -263,7 +269,7 @@ ROWS = [
     Row("lesson.Mistake", Mistake, {"name": "m", "message": "w"}, {}, free=("name", "message", "wrong", "seen")),
     Row("lesson.Exercise", Exercise, {"name": "e", "kind": "value", "reference": 1.0, "shows": "", "hint": ""}, {
         "kind": (*WORD, "function"), "inputs": (3, [1], None), "mistakes": (None, 3),
-    }, free=("name", "reference", "shows", "hint", "tolerance")),
+    }, free=("name", "reference", "shows", "hint", "tolerance", "rules")),
     Row("lesson.check", check, {"exercise": "layer_norm", "answer": 1}, {"exercise": WORD, "seed": (*WHOLE[2:],)},
         free=("answer",)),  # any answer is judged in words: tests/repository/test_fuzz.py
     # The playground; every setting is in tests/explore/test_playground.py.
@@ -281,7 +287,6 @@ ROWS = [
       for where, name in (("claims", "ledger"), ("lesson", "show_ledger"))),
     Row("lesson.whole_ledger", lesson.whole_ledger, {}, {}),
     # What notebooks measure with in an exercise.
-    Row("lesson.how_far", lesson.how_far, {}, {"setting": ("depth", 3, [], math.nan)}),
     Row("lesson.judge", lesson.judge, {}, {"placement": WORD}),
     Row("lesson.last_output", lesson.last_output, {}, {}),
     Row("lesson.w2_gradient", lesson.w2_gradient, {}, {"g": (None, 3, [1.0], math.nan, [math.nan] * 64)}),

@@ -28,8 +28,8 @@ NOT_LOADED = {  # code → modules that it does not need
     "import lntutor.figures": "torch ipywidgets",
     "import lntutor.explore; lntutor.explore.CurvatureExplorer()":
         "torchtext lntutor.text.corpus lntutor.curvature.spectrum lntutor.experiments.stored",
-    "from lntutor.lesson import check, how_far\n"
-    "check('pre_is_larger', how_far({'depth': 2, 'width': 16, 'tokens': 2}))": "lntutor.explore",
+    "from lntutor.lesson import check\n"
+    "check('pre_is_larger', {'depth': 2, 'width': 16, 'tokens': 2})": "lntutor.explore",
 }  # fmt: skip
 TREES = {name: ast.parse(path.read_text(encoding="utf-8")) for name, path in MODULES.items()}
 

@@ -163,7 +163,7 @@ def check(exercise: str | Exercise, answer: Any, *, seed: int | None = None) -> 
     try:
         return judges[task.kind](task, answer, seed)
     except Exception as error:  # an answer can be anything, and a check always answers
-        message = traceback.format_exception_only(error)[-1].strip()
+        message = str(error) if isinstance(error, ValueError) else traceback.format_exception_only(error)[-1].strip()
         return _result(task, "error", f"Your answer could not be read. {message}\n{task.hint}")
 
 

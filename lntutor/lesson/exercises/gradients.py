@@ -11,6 +11,7 @@ from torch.overrides import TorchFunctionMode
 
 from lntutor.lesson.exercises import Exercise, Mistake, maker, rule
 from lntutor.measure.gradients import gradient_norms
+from lntutor.model.checks import short_repr
 from lntutor.model.state import DEFAULTS, model_config, model_inputs
 
 # Read Fig. 3 off the explorer ----------------------------------------------------------------------------------
@@ -220,9 +221,9 @@ def pre_over_post(setting: dict[str, Any], seeds=range(3)) -> float:
     `setting` names controls of the gradient explorer; those left out are as the explorer starts.
     """
     display = {"view", "parameter", "theory", "lecture"}  # controls that change no measurement
-    unknown = sorted(set(setting) - set(DEFAULTS) - display)
-    if unknown:
-        raise ValueError(f"the gradient explorer has no control {unknown[0]!r}; it has {', '.join(DEFAULTS)}")
+    unknown = next((name for name in setting if name not in DEFAULTS and name not in display), None)
+    if unknown is not None:
+        raise ValueError(f"The explorer has no control {short_repr(unknown)}; it has {', '.join(DEFAULTS)}.")
     state = {**DEFAULTS, **setting}
     norms = []
     for key in ("pre", "post"):
@@ -233,30 +234,30 @@ def pre_over_post(setting: dict[str, Any], seeds=range(3)) -> float:
     return float(np.exp(np.mean(norms[0] - norms[1])))
 
 
-def how_far(setting: dict[str, Any] | None) -> float | None:
-    """How far a setting is on the way to Pre-LN's gradient being ten times Post-LN's: 1 from there on."""
-    if setting is None or setting is Ellipsis:
-        return None
+def _how_far(setting: Any) -> float:
+    """`pre_over_post` of what a reader hands over, over the ten times that are asked for."""
     if not isinstance(setting, dict):
-        raise ValueError(f"a setting is a dict of controls, such as {{'depth': 6}}, got {type(setting).__name__}")
-    return min(pre_over_post(setting) / TIMES, 1.0)
+        raise ValueError(
+            "Write the controls that you moved as a dict, such as {'depth': 6, 'stack': 'encoder'}; "
+            f"you handed over {short_repr(setting)}."
+        )
+    return pre_over_post(setting) / TIMES
 
 
 PRE_IS_LARGER = Exercise(
-    "pre_is_larger", "value", 1.0,
+    "pre_is_larger", "object", lambda setting: _how_far(setting) >= 1,
     shows="In your setting Pre-LN's lowest layer has at least ten times the gradient of Post-LN's. Whether that is "
     "worse depends on what hurts: here it is Post-LN's gradient that has vanished.",
     hint="Hint 1 says which stack; Hint 2 says which slider.",
-    tolerance=1e-6,
     mistakes=(
         Mistake("Post-LN is larger",
             "In your lowest layer Post-LN still has the larger gradient. Which sub-layer makes Post-LN lose gradient "
             "on the way down, does your stack have it, and how often?",
-            seen=lambda arguments, got, expected: got.shape == () and float(got) < 1 / TIMES),
+            seen=lambda arguments, setting, expected: _how_far(setting) < 1 / TIMES),
         Mistake("larger, not ten times",
             "Pre-LN's gradient is the larger one, and not yet ten times. Each layer multiplies Post-LN's by about the "
             "same factor: how do you get more of them?",
-            seen=lambda arguments, got, expected: got.shape == () and 1 / TIMES <= float(got) < 1),
+            seen=lambda arguments, setting, expected: 1 / TIMES <= _how_far(setting) < 1),
     ),
 )  # fmt: skip
 

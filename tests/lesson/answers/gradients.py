@@ -13,10 +13,6 @@ def decoder_factor(v_a, p, rho):
     A = {mean}
     return {value}
 """
-SETTING = """
-from lntutor.lesson.exercises.gradients import how_far
-pre_is_larger = how_far({setting})
-"""
 norm = template(NORM, pairs="torch.einsum('ia,ja,ib,jb->ij', X, X, G, G)", value="torch.sqrt(pairs.sum())")
 factor = template(FACTOR, mean="rho + (1 - rho) * own", value="(1 + v_a * A) ** -0.5")
 WRONG = {
@@ -65,9 +61,9 @@ WRONG = {
     },
     "pre_is_larger": {
         "Post-LN is larger": [
-            SETTING.format(setting='{"depth": 2, "width": 64}'),
-            SETTING.format(setting='{"width": 64, "stack": "encoder", "init": "theory", "attention": "uniform"}'),
+            'pre_is_larger = {"depth": 2, "width": 64}',
+            'pre_is_larger = {"width": 64, "stack": "encoder", "init": "theory", "attention": "uniform"}',
         ],
-        "larger, not ten times": [SETTING.format(setting='{"depth": 6, "width": 64}')],
+        "larger, not ten times": ['pre_is_larger = {"depth": 6, "width": 64}'],
     },
 }
