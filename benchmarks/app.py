@@ -1,4 +1,4 @@
-"""How soon does a page of `make app` show its plot? From the click to the first curve of the GradientExplorer.
+"""How soon does a page of `make app` show its plot? From the click to the first curve of the TheoremExplorer.
 
 Peer: plain Voilà with the same notebook. Voilà's preheated kernels have run the notebook before the click; ours have
 imported the course and drawn a figure, and serve any page. All take turns in one run, each in a browser that has seen
@@ -20,7 +20,7 @@ import psutil
 from benchmarks._timing import browser_program, machine, options, show, show_ratio
 from lntutor.publish import app, gallery
 
-TILE = gallery.EXPLORERS[0]
+TILE = next(tile for tile in gallery.EXPLORERS if tile.key == "TheoremExplorer")
 PREHEAT = ["--preheat_kernel=True", "--pool_size=1"]
 ROWS = {  # row → (title, options of our app, or options of plain Voilà)
     "plain": ("Voilà", None, []),

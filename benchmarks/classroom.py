@@ -1,13 +1,14 @@
-"""What does a class on one server need? Many kernels on this machine, a GradientExplorer in each.
+"""What does a class on one server need? Many kernels on this machine, a Playground and a TheoremExplorer in each.
 
-Every student has their own kernel with one thread, as on a JupyterHub. A move sets the depth slider and ends when the
-picture is there, by the clock of the client: an execute request and its reply. No earlier picture is remembered, so
-every move is measured anew; the pause after a move draws the other seeds and looks ahead, as always. First one student
+Every student has their own kernel with one thread, as on a JupyterHub. A move of the playground's depth is answered by
+the student's own page; the kernel is sent the two messages that the page sends, the state and its numbers. A move of
+the explorer's depth ends when the picture is there, by the clock of the client: an execute request and its reply. No
+earlier picture is remembered; the pause after a move draws the other seeds, as always. First one student
 moves while the others are idle, then all move at random times, at two paces; in turns, so that a busy moment of the
 machine slows all alike. CPU seconds are those of all kernels, per move. PSS counts memory that kernels share, such as
 the code of torch, once. Needs Linux, and no browser.
-Ratio: the median wait of one student alone (the peer) over that of all at the slower pace; 1 means that the class does
-not slow anybody.
+Ratio: the median wait of one student alone with the explorer (the peer) over that of all at the slower pace; 1 means
+that the class does not slow anybody.
 
     python benchmarks/classroom.py [--students 20] [--seconds 30]
 
@@ -25,9 +26,11 @@ import subprocess
 import sys
 import tempfile
 import time
+from ast import literal_eval
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -41,28 +44,31 @@ from tqdm.auto import tqdm
 
 from benchmarks._timing import machine, options, peak_kilobytes, show, show_ratio
 from lntutor.lesson.run_notebook import by_number
+from lntutor.model.parameters import matrices
+from lntutor.model.state import model_config
 
 ROOT = Path(__file__).resolve().parent.parent
 DEPTHS = range(1, 13)
 LESSONS = ("05", "06", "07", "08", "09")
 MB = 2**20
+WHAT = ("playground", "explorer")
 SETUP = """\
 import time
-from lntutor.explore import GradientExplorer
+from lntutor.explore import Playground, TheoremExplorer
 
-explorer = GradientExplorer()
+explorer, playground = TheoremExplorer(), Playground()
 
 
 def move(depth):
     explorer._known.clear()
     explorer.controls["depth"].value = depth
-    while explorer.label(explorer.state()) not in explorer.status.value:  # a thread draws it
+    while explorer.panel.drawn != explorer.panel.page_values():  # a thread draws it
         time.sleep(0.001)
     return explorer.figure.layout.title.text"""
 
 
 class Student:
-    """A kernel with an explorer in it, and the client that talks to it."""
+    """A kernel with a playground and an explorer in it, and the client that talks to it."""
 
     def __init__(self, **variables: str):
         paths = filter(None, (str(ROOT), os.environ.get("PYTHONPATH", "")))
@@ -88,13 +94,34 @@ class Student:
             raise RuntimeError("\n".join(answer["traceback"]))
         return answer["data"]["text/plain"]
 
-    def move(self, depth: int) -> float:
-        """Seconds until the picture follows the slider."""
+    def move(self, depth: int, what: str) -> float:
+        """Seconds until the explorer's picture follows its slider, or the kernel knows what the playground shows."""
         started = time.perf_counter()
-        self.ask(f"move({depth})")
+        if what == "explorer":
+            self.ask(f"move({depth})")
+        else:
+            self.tell(depth)
         return time.perf_counter() - started
 
-    def work(self, seconds: float, pace: float, seed: int) -> list[float]:
+    def tell(self, depth: int) -> None:
+        """Send what a page sends after a move: the state, then numbers as many as it has."""
+        name, state, edition = self.playground
+        state |= {"depth": depth}
+        count = len(matrices(model_config(state, state["placement"]))) * state["seeds"]
+        columns = {"side": "decoder", "layer": 1, "block": "self", "parameter": "W_Q", "seed": 0, "value": 0.123456789}
+        table = {each: [value] * count for each, value in columns.items()} | {"below_floor": [False] * count}
+        for part in ({"value": state}, {"rows": {"edition": edition, "state": state, "columns": table}}):
+            content = {"comm_id": name, "data": {"method": "update", "state": part, "buffer_paths": []}}
+            self.client.shell_channel.send(self.client.session.msg("comm_msg", content))
+        if int(self.ask("playground.state()['depth']")) != depth:
+            raise RuntimeError("the playground's state did not come in")
+
+    @cached_property
+    def playground(self) -> tuple[str, dict[str, Any], int]:
+        """Its name among the kernel's widgets, its state, and the edition of its data."""
+        return literal_eval(self.ask("(playground.model_id, playground.state(), playground.data['edition'])"))
+
+    def work(self, what: str, seconds: float, pace: float, seed: int) -> list[float]:
         """Move at random moments for so many seconds; the seconds of every move."""
         chance, waits, depth = random.Random(seed), [], None
         end = time.perf_counter() + seconds
@@ -102,7 +129,7 @@ class Student:
             time.sleep(min(chance.expovariate(1 / pace), end - now))
             if time.perf_counter() < end:
                 depth = chance.choice([other for other in DEPTHS if other != depth])
-                waits.append(self.move(depth))
+                waits.append(self.move(depth, what))
         return waits
 
     @property
@@ -127,11 +154,11 @@ def arrive(students: int, stack: ExitStack) -> list[Student]:
     return everyone
 
 
-def moves(students: list[Student], seconds: float, pace: float, seed: int) -> tuple[list[float], float]:
+def moves(students: list[Student], what: str, seconds: float, pace: float, seed: int) -> tuple[list[float], float]:
     """The seconds of every move of these students, and CPU seconds per move."""
     before = sum(student.cpu for student in students)
     with ThreadPoolExecutor(len(students)) as pool:
-        todo = [pool.submit(one.work, seconds, pace, seed + i) for i, one in enumerate(students)]
+        todo = [pool.submit(one.work, what, seconds, pace, seed + i) for i, one in enumerate(students)]
         waits = [wait for one in todo for wait in one.result()]
     return waits, (sum(student.cpu for student in students) - before) / max(len(waits), 1)
 
@@ -146,16 +173,16 @@ def row(title: str, waits: list[float], cpu: float, alone: list[float]) -> tuple
     """A row of the table: median, 95 % and longest wait, and their ratio to those of one student alone."""
     ms = 1e3 * np.quantile(waits, [0.5, 0.95, 1])
     ratio = np.quantile(waits, [0.5, 0.95]) / np.quantile(alone, [0.5, 0.95])
-    return title, len(waits), *(f"{value:.0f}" for value in ms), *(f"{value:.1f}×" for value in ratio), f"{cpu:.2f}"
+    return title, len(waits), *(f"{value:.0f}" for value in ms), *(f"{value:.1f}×" for value in ratio), f"{cpu:.3f}"
 
 
 def largest() -> list[tuple[str, str, str]]:
     """(title, peak MB, CPU seconds), each in a fresh kernel; for the server its memory after the start."""
     shared = {"LOKY_MAX_CPU_COUNT": "1", "LNTUTOR_MEMORY": "512"}
     rows = [("a student's JupyterLab server", f"{lab_server():.0f}", "")]
-    for depth, width, variables in ((24, 256, shared), (14, 512, shared), (24, 512, {})):
+    for depth, width, variables in ((24, 128, shared), (48, 256, shared), (48, 256, {})):
         setting = f"explorer.set(depth={depth}, width={width}); explorer.settle()"
-        title = f"GradientExplorer at depth {depth}, width {width}, {'LNTUTOR_MEMORY=512' if variables else 'no limit'}"
+        title = f"TheoremExplorer at depth {depth}, width {width}, {'LNTUTOR_MEMORY=512' if variables else 'no limit'}"
         rows.append((title, *peak([SETUP, setting], variables)))
     for path in by_number((ROOT / "notebooks").glob("*.ipynb"), LESSONS):
         cells = [cell.source for cell in nbformat.read(path, as_version=4).cells if cell.cell_type == "code"]
@@ -196,14 +223,14 @@ def measure(students: int, seconds: float, rounds: int, paces: list[float]) -> N
         everyone = [first, *arrive(students - 1, stack)]
         print(f"{students} students: the last is there {time.perf_counter() - started:.0f} s after the first")
         opened = memory(everyone)
-        waits: dict[float, list[float]] = {pace: [] for pace in (0.0, *paces)}
-        cpu: dict[float, list[float]] = {pace: [] for pace in waits}
+        waits: dict[tuple[str, float], list[float]] = {(what, pace): [] for what in WHAT for pace in (0.0, *paces)}
+        cpu: dict[tuple[str, float], list[float]] = {case: [] for case in waits}
         for turn in range(rounds):
-            for pace in waits:
+            for what, pace in waits:
                 who = everyone if pace else [first]
-                found, used = moves(who, seconds, pace or paces[0], seed=1000 * turn)
-                waits[pace] += found
-                cpu[pace].append(used)
+                found, used = moves(who, what, seconds, pace or paces[0], seed=1000 * turn)
+                waits[what, pace] += found
+                cpu[what, pace].append(used)
         time.sleep(2)
         before, began = sum(student.cpu for student in everyone), time.perf_counter()
         time.sleep(seconds / 3)
@@ -212,12 +239,15 @@ def measure(students: int, seconds: float, rounds: int, paces: list[float]) -> N
     names = {0.0: f"one, a move every {paces[0]:.2g} s, the others idle"}
     names |= {pace: f"all {students}, each a move every {pace:.2g} s" for pace in paces}
     header = ("who moves", "moves", "median ms", "95% ms", "worst ms", "median", "95%", "CPU s per move")
-    show([row(names[pace], waits[pace], float(np.mean(cpu[pace])), waits[0.0]) for pace in waits], header)
+    show(
+        [row(f"{what}: {names[pace]}", waits[what, pace], float(np.mean(cpu[what, pace])), waits[what, 0.0])
+         for what, pace in waits], header,
+    )  # fmt: skip
     rows = [(when, *(f"{value:.0f}" for value in (*np.mean(mb, axis=0), *np.max(mb, axis=0), np.sum(mb, axis=0)[1])))
             for when, mb in {"explorer opened": opened, "after all moves": used}.items()]  # fmt: skip
     show(rows, ("MB per kernel", "RSS", "PSS", "most RSS", "most PSS", "PSS of all"))
     print(f"an idle kernel takes {100 * idle:.2f}% of a core")
-    show_ratio(float(np.median(waits[0.0]) / np.median(waits[paces[-1]])))
+    show_ratio(float(np.median(waits["explorer", 0.0]) / np.median(waits["explorer", paces[-1]])))
 
 
 def main() -> None:

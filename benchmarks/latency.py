@@ -1,10 +1,10 @@
 """How soon does the picture follow a key? From the key press to the changed picture, in a real JupyterLab.
 
 Floor: an HTML label, which shows the time that keys, server and kernel need. Peer: plotly's FigureWidget with
-`batch_update`. Ours: a live plot of the same figure, and the GradientExplorer, its depth going up and down from 1:
-once as it is, where the slider's next step is measured ahead between two keys, and once with every picture measured
-after its key. Neither may remember what it has shown before. All in one page, in turns; the page's own clock runs from
-the key event to the changed text or curve. Second table: what a page with three plots receives (not with --short).
+`batch_update`. Ours: a live plot of the same figure; the Playground, whose page computes, its depth going up and down
+from 1 in steps and in jumps; and the TheoremExplorer, which may not remember what it has shown before. All in one page,
+in turns; the page's own clock runs from the key event to the changed text or curve. Second table: what a page with
+three plots receives (not with --short).
 Ratio: FigureWidget's median time over our live plot's.
 """
 
@@ -77,32 +77,42 @@ def follow_live(change):
 
 
 widgets.VBox([slider("live", follow_live), plot])""",
+    "playground": """\
+from lntutor.explore import Playground
+
+Playground(depth=1)""",
     "explorer": """\
-from lntutor.explore import GradientExplorer, base
+from lntutor.explore import TheoremExplorer, base
 
 base.REMEMBERED = 2  # the state on screen and the next, so that the way back is measured again
-explorer = GradientExplorer(depth=1)
+explorer = TheoremExplorer(depth=1)
 explorer.plot.add_class("explorer-picture")
-explorer.controls["depth"].add_class("explorer")
+explorer.add_class("explorer")
 display(explorer)""",
-    "after": """\
-after = GradientExplorer(depth=1)
-after.look_ahead = lambda: None
-after.plot.add_class("after-picture")
-after.controls["depth"].add_class("after")
-display(after)""",
 }
-ROWS = {  # row → title, its picture in the page, its goal in multiples of the floor
-    "label": ("HTML label", "document.querySelector('.label-picture')", None),
-    "figure": ("FigureWidget, batch_update", "document.querySelector('.js-plotly-plot:not(.lntutor-live *)')", None),
-    "live": ("live plot", "document.querySelector('.live-picture')", 1.8),
-    "explorer": ("GradientExplorer", "document.querySelector('.explorer-picture')", 3.0),
-    "after": ("the same, nothing measured ahead", "document.querySelector('.after-picture')", None),
-}
+PICTURE = "document.querySelector('.{}-picture')"
+BARS = "document.querySelector('[data-lntutor=playground] .lnp-picture')"
+DEPTH = "[data-lntutor=playground] input[aria-label=Depth]"
+ARROWS, PAGES = ("ArrowRight", "ArrowLeft"), ("PageUp", "PageDown")
+ROWS = {  # row → title, what takes the keys, up and down, its picture in the page, goals in multiples of the floor
+    "label": ("HTML label", ".label .noUi-handle", ARROWS, PICTURE.format("label"), ""),
+    "figure": (
+        "FigureWidget, batch_update", ".figure .noUi-handle", ARROWS,
+        "document.querySelector('.js-plotly-plot:not(.lntutor-live *)')", "",
+    ),
+    "live": ("live plot", ".live .noUi-handle", ARROWS, PICTURE.format("live"), "1.8"),
+    "playground": ("Playground", DEPTH, ARROWS, BARS, "≤ 3, 90% ≤ 3"),
+    "jump": ("Playground, a tenth of the slider", DEPTH, PAGES, BARS, "≤ 4"),
+    "explorer": (
+        "TheoremExplorer, by the kernel", ".explorer input[aria-label='Depth L']", ARROWS,
+        PICTURE.format("explorer"), "",
+    ),
+}  # fmt: skip
+MOST = {"jump": 8}  # keys in a row, until the slider's end
 CLOCK = """picture => {
     const content = () => {
-        const traces = [...picture.querySelectorAll('.cartesianlayer')]
-        return traces.length ? traces.map(node => node.innerHTML).join() : picture.textContent
+        const parts = [...picture.querySelectorAll('.cartesianlayer, path.lnp-bar')]
+        return parts.map(node => node.getAttribute('d') ?? node.innerHTML).join() || picture.textContent
     }
     window.times = []
     let start, before
@@ -128,8 +138,8 @@ THREE = {
 
 def presses(page, name: str, key: str, count: int) -> list[float]:
     """Milliseconds from each key press to the changed picture; the first one warms up and is not counted."""
-    page.locator(f".{name} .noUi-handle").focus()
-    page.evaluate(f"({CLOCK})({ROWS[name][1]})")
+    page.locator(ROWS[name][1]).first.focus()
+    page.evaluate(f"({CLOCK})({ROWS[name][3]})")
     for number in range(1, count + 2):
         page.keyboard.press(key)
         page.wait_for_function(f"() => window.times.length === {number}", timeout=30_000)
@@ -141,7 +151,7 @@ def latencies(server, browser, root: Path, rows: list[str], rounds: int, keys: i
     """Row → milliseconds of every key press, the rows taking turns."""
     from tests.browser.jupyter import new_notebook, write_notebook
 
-    write_notebook(root / "latency.ipynb", SETUP, *(CELLS[name] for name in rows))
+    write_notebook(root / "latency.ipynb", SETUP, *(CELLS[name] for name in rows if name in CELLS))
     times: dict[str, list[float]] = {name: [] for name in rows}
     with new_notebook(browser) as notebook:
         notebook.open(server, "latency", folder="")
@@ -150,7 +160,7 @@ def latencies(server, browser, root: Path, rows: list[str], rounds: int, keys: i
         notebook.page.wait_for_timeout(3_000)  # the page settles
         for turn in range(rounds):
             for name in rows:
-                times[name] += presses(notebook.page, name, ["ArrowRight", "ArrowLeft"][turn % 2], keys)
+                times[name] += presses(notebook.page, name, ROWS[name][2][turn % 2], min(keys, MOST.get(name, keys)))
     return times
 
 
@@ -173,10 +183,10 @@ def report(times: dict[str, list[float]], sizes: dict[str, int]) -> None:
     median = {name: float(np.median(values)) for name, values in times.items()}
     rows = []
     for name, values in times.items():
-        title, _, goal = ROWS[name]
-        numbers = (median[name], np.quantile(values, 0.9), median[name] / median["label"])
-        rows.append((title, *(f"{number:.3g}" for number in numbers), f"{goal}" if goal else ""))
-    show(rows, ("key press → picture", "median ms", "90% ms", "× label", "goal"))
+        late = float(np.quantile(values, 0.9))
+        numbers = (median[name], late, median[name] / median["label"], late / float(np.quantile(times["label"], 0.9)))
+        rows.append((ROWS[name][0], *(f"{number:.3g}" for number in numbers), ROWS[name][4]))
+    show(rows, ("key press → picture", "median ms", "90% ms", "× label", "90% × label's", "goal"))
     if sizes:
         peer = sizes["FigureWidget"]
         rows = [(f"three of {name}", f"{size / 1e6:.2f}", f"{size / peer:.2f}") for name, size in sizes.items()]
@@ -186,7 +196,9 @@ def report(times: dict[str, list[float]], sizes: dict[str, int]) -> None:
 
 def main() -> None:
     """Start JupyterLab and the browser, measure, print."""
-    args = options(__doc__, rounds=(6, 1), keys=(10, 1), rows=(tuple(CELLS), ("label", "figure", "live")))
+    args = options(
+        __doc__, rounds=(6, 1), keys=(10, 1), rows=(tuple(ROWS), ("label", "figure", "live", "playground", "jump"))
+    )
     print(machine())
     program = browser_program()
     if program is None:

@@ -2,7 +2,7 @@
 
 Engine: one network in the page (6-6, width 128, 16 tokens: forward, back, every norm) against `nn.Transformer` in
 torch, built, run forward and back with the same sizes, one thread. Key → picture: an arrow on the depth slider until
-the bars have changed, against an HTML label and the GradientExplorer that a kernel answers in JupyterLab, and against
+the bars have changed, against an HTML label and the TheoremExplorer that a kernel answers in JupyterLab, and against
 the page's floor, a slider that only writes its number. `changed`: the page's content is new; `shown`: the next frame
 after that. First picture: from opening the file to its first bars.
 Ratio: the HTML label's median time to `changed` over the playground's, both in JupyterLab.
@@ -42,12 +42,13 @@ globalThis.Worker = class extends Worker {
 }
 """
 BARS = "[data-lntutor=playground] path.lnp-bar"
+EXPLORER = ".explorer input[aria-label='Depth L']"
 ROWS = {  # row → title, what takes the keys, what changes
     "floor": ("slider that only writes its number", ".floor", ".floor-number"),
     "file": ("playground, from its file", "[data-lntutor=playground] input[aria-label=Depth]", BARS),
     "after": ("the same, nothing measured ahead", "[data-lntutor=playground] input[aria-label=Depth]", BARS),
     "label": ("HTML label, by the kernel", ".label .noUi-handle", ".label-picture"),
-    "explorer": ("GradientExplorer, by the kernel", ".explorer .noUi-handle", ".explorer-picture .cartesianlayer"),
+    "explorer": ("TheoremExplorer, by the kernel", EXPLORER, ".explorer-picture .cartesianlayer"),
     "widget": ("playground, in JupyterLab", "[data-lntutor=playground] input[aria-label=Depth]", BARS),
 }
 CLOCK = """(selector) => {
