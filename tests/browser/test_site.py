@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Literal
 
 import nbformat
 import pandas as pd
@@ -171,7 +172,9 @@ def ground(page: Page) -> list[float]:
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
-def test_all_that_a_lesson_may_hold_stands_out_in_both_themes(page: Page, folder: Path, theme: str):
+def test_all_that_a_lesson_may_hold_stands_out_in_both_themes(
+    page: Page, folder: Path, theme: Literal["light", "dark"]
+):
     """Oracle: axe-core's contrast of text on its ground, with every fold open."""
     page.emulate_media(color_scheme=theme)
     page.goto(address(folder, "small.html"))
