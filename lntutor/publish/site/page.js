@@ -5,6 +5,12 @@ for (const place of document.querySelectorAll(".math")) {
   temml.render(place.textContent, place, { displayMode: display, annotate: true, throwOnError: false })
   if (display) place.tabIndex = 0 // a long formula scrolls
 }
+// On a telephone a long formula within a line scrolls, too; in a fold, from when it opens.
+function reachFormulas() {
+  for (const place of document.querySelectorAll("span.math")) if (place.scrollWidth > place.clientWidth) place.tabIndex = 0
+}
+reachFormulas()
+for (const event of ["toggle", "resize"]) addEventListener(event, reachFormulas, true)
 
 const CONFIG = { displaylogo: false, showTips: false, modeBarButtonsToRemove: ["lasso2d", "select2d"] }
 
