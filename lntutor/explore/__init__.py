@@ -3,6 +3,7 @@
 from lntutor import lazy
 
 _HOMES = {
+    "AdamExplorer": "explore.optimizers",
     "AttentionExplorer": "explore.attention",
     "BoundednessExplorer": "explore.theorem",
     "CurvatureExplorer": "explore.curvature",
@@ -10,6 +11,8 @@ _HOMES = {
     "LayerNormExplorer": "explore.layer_norm",
     "PlacementExplorer": "explore.placement",
     "Playground": "explore.playground",
+    "RatesExplorer": "explore.rates",
+    "ScheduleExplorer": "explore.optimizers",
     "SignalExplorer": "explore.signal",
     "TheoremExplorer": "explore.theorem",
     "TrainingExplorer": "explore.training",
