@@ -10,10 +10,12 @@ function sliderControl({ label, values, captions = null, onChange }) {
   const number = captions ? htmlNode("output") : htmlNode("input", field)
   const name = htmlNode("span", { "aria-hidden": "true" }, label)
   range.addEventListener("input", () => onChange(values[range.value]))
-  number.addEventListener("change", () => number.value !== "" && onChange(Number(number.value)))
+  const take = () => number.value !== "" && onChange(Number(number.value))
+  number.addEventListener("change", take)
   number.addEventListener("blur", () => (number.value = range.getAttribute("aria-valuetext")))
   number.addEventListener("keydown", (event) => {
     const step = { ArrowUp: 1, ArrowDown: -1 }[event.key]
+    if (event.key === "Enter" && !event.shiftKey) take() // in JupyterLab the browser sends no change before the focus goes
     if (!step) return
     event.preventDefault()
     onChange(values[Math.min(most, Math.max(0, Number(range.value) + step))])
