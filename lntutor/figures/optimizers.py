@@ -116,12 +116,12 @@ def _draw_steps(fig: Canvas, name: str, part: pd.DataFrame) -> None:
 
 
 def _first_and_last(parts: dict[str, pd.DataFrame]) -> str:
-    """How large the first step is, and how much the steps differ at first and at last."""
-    first, spread = [], []
-    for name, part in parts.items():
-        aside = " without the correction" if name == "without" else ""
-        size, ends = abs(float(part["first"].iloc[0])), part["spread"].to_numpy(float)
-        first.append(f"±{number(size)}{aside}")
-        spread.append(f"from {number(ends[0], 2)} to {number(ends[-1], 2)}{aside}")
-    last = int(next(iter(parts.values()))["step"].iloc[-1]) if parts else 0
-    return f"First step ÷ rate: {', '.join(first)}; spread over runs up to step {last}: {', '.join(spread)}"
+    """How large the first step is, and how much the steps of the runs differ, at first and at last."""
+    if not parts:
+        return ""
+    first = {name: f"±{number(abs(float(part['first'].iloc[0])))}" for name, part in parts.items()}
+    spread, last = next(iter(parts.values()))["spread"].to_numpy(float), next(iter(parts.values()))["step"].iloc[-1]
+    words = f"First step ÷ rate: {first.pop('with', '')}" + "".join(
+        f" (without correction {v})" for v in first.values()
+    )
+    return f"{words}; spread over runs: {number(spread[0], 2)}, at step {last} {number(spread[-1], 2)}"

@@ -48,7 +48,7 @@ def run_map(
     others = [f"{placement_label(k)} {_value(table, (k, lr, warmup), brief=True)}" for k in keys if k != key]
     kind = f"Heat maps of {what}, one per placement, over warm-up steps and learning rate, and the losses of one run"
     title += f"; {', '.join(others)}" if others else ""
-    return finish(fig, title, kind, words, note=note, height=450, dragmode=False)
+    return finish(fig, title, kind, words, note=note, height=410, dragmode=False)
 
 
 def _nth(column: int) -> str:
@@ -103,7 +103,7 @@ def _draw_losses(fig: Canvas, keys: list[str], chosen: Place, losses: Table, val
     fig.layout[f"yaxis{nth}"] |= {"range": [float(everything.min() - room), float(everything.max() + room)]}
     furthest = max(int(part["step"].max()) for part in tables)
     seeds = seed_count(of_run(validations, chosen)) if validations is not None else 0
-    caption = "Step (line: training, mean of ten steps" + (f"; marks: validation, {seeds} seeds)" if seeds else ")")
+    caption = "Step (line: training" + (f"; marks: validation, {seeds} seeds)" if seeds else ")")
     fig.layout[f"xaxis{nth}"] |= {"range": [0, 1.02 * furthest], "title": {"text": caption}}
     fig.layout[f"yaxis{nth}"]["title"] = {"text": "Loss"}
     rows = of_run(losses, chosen)

@@ -1,4 +1,4 @@
-"""Helpers for tests of explorers: all nine of them, values of their controls, and the two that do long work."""
+"""Helpers for tests of explorers: all of them, values of their controls, and the two that do long work."""
 
 import html
 import re

@@ -9,6 +9,8 @@ function sliderControl({ label, values, captions = null, onChange }) {
   const field = { type: "number", ...limits, "aria-label": `${label}, as a number` }
   const number = captions ? htmlNode("output") : htmlNode("input", field)
   const name = htmlNode("span", { "aria-hidden": "true" }, label)
+  const longest = Math.max(...values.map((value) => String(value).length))
+  if (longest > 5) number.style.width = `${longest + 1.5}ch`
   range.addEventListener("input", () => onChange(values[range.value]))
   const take = () => number.value !== "" && onChange(Number(number.value))
   number.addEventListener("change", take)

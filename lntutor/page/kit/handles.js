@@ -10,9 +10,8 @@ function scaleOf(look) {
   const values = look.values ?? look.captions.map((_, i) => i)
   const near = (value) => values[nearest(values, value)]
   const free = (value) => Math.min(values.at(-1), Math.max(values[0], round3(value)))
-  const beside = (value, step) => values[Math.min(values.length - 1, Math.max(0, nearest(values, value) + step))]
   const words = (value) => look.captions?.[look.values ? nearest(values, value) : value] ?? String(value)
-  return { values, at: look.between ? free : near, beside, words, name: look.description }
+  return { values, at: look.between ? free : near, words, name: look.description }
 }
 
 function handleControl({ label, x, y, edge, panel, cell, onChange }) {
@@ -49,22 +48,28 @@ function handleControl({ label, x, y, edge, panel, cell, onChange }) {
     if (moved.length) onChange(Object.fromEntries(moved))
   }
 
-  // Keys: the arrows go from value to value, and from map to map where there are several.
+  // Keys: the arrows go from value to value as far as the axis goes, and on to the next map where there are several.
+  function reach(name) {
+    const [across] = inAxes()
+    const isSeen = (value) => pixel(across, value) <= across._length + 1
+    return name === x && !cell ? scales[name].values.filter(isSeen) : scales[name].values
+  }
+  const beside = (name, step) => {
+    const within = reach(name)
+    return within[nearest(within, values[name]) + step]
+  }
   element.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey) return
     const main = y || x
     const [name, step] = { ArrowRight: [x, 1], ArrowLeft: [x, -1], ArrowUp: [main, 1], ArrowDown: [main, -1] }[event.key] ?? []
     const end = { Home: 0, End: -1 }[event.key]
-    if (end !== undefined) send({ [main]: scales[main].values.at(end) })
-    else if (!step) return
-    else {
-      const next = scales[name].beside(values[name], step)
-      const other = panel && name === x && next === values[x] && scales[panel].beside(values[panel], step)
-      if (other !== "" && other !== false && other !== values[panel]) {
-        send({ [panel]: other, [x]: scales[x].values.at(step > 0 ? 0 : -1) })
-      } else send({ [name]: next })
-    }
+    if (!step && end === undefined) return
     event.preventDefault()
+    if (end !== undefined) return send({ [main]: reach(main).at(end) })
+    const next = beside(name, step)
+    const map = next === undefined && panel && name === x ? beside(panel, step) : undefined
+    if (next !== undefined) send({ [name]: next })
+    else if (map !== undefined) send({ [panel]: map, [x]: reach(x).at(step > 0 ? 0 : -1) })
   })
 
   // The hand: what it holds stays under it, and the axes stay while it is held (live.js).

@@ -18,7 +18,7 @@ class Handle(Part):
     kind = "handle"
 
     def __init__(self, description: str, x: str, y: str = "", edge: str = "bottom", panel: str = "", **look: Any):
-        super().__init__(description=description, **look)
+        super().__init__(description=description, **{"tooltip": "Drag it, or use the arrow keys", **look})
         self.place = {"x": x, "y": y, "edge": edge, "panel": panel, "cell": bool(panel)}
 
     def page_look(self) -> dict[str, Any]:
