@@ -57,6 +57,9 @@ class RatesExplorer(Explorer):
             "translations": stored_table("warmup_translations"),
         }
 
+    def _key(self, state, quick):
+        return (state["value"],)  # the tables hold all runs
+
     def draw(self, state, tables):
         """The maps, and the losses of the chosen run."""
         return figures.run_map(

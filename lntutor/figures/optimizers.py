@@ -89,7 +89,7 @@ def adam_by_step(
     highest = max((float(part["spread"].max()) for part in parts.values()), default=1.0)
     fig.update_xaxes(range=[0, 1.02 * last])
     fig.update_xaxes(title="Step", row=2)
-    fig.update_yaxes(title="Step ÷ rate", row=1)
+    fig.update_yaxes(title="Step ÷<br>peak rate", row=1)
     fig.update_yaxes(title=f"Spread over<br>{runs} runs", range=[0, 1.1 * max(highest, limit or 0, 0.1)], row=2)
     title, kind = _first_and_last(parts), "Two line plots against the step: Adam's step over the rate, and its spread"
     return finish(fig, title, kind, f"Band: eight of ten runs of {runs}", note=note, height=410)
@@ -121,7 +121,7 @@ def _first_and_last(parts: dict[str, pd.DataFrame]) -> str:
         return ""
     first = {name: f"±{number(abs(float(part['first'].iloc[0])))}" for name, part in parts.items()}
     spread, last = next(iter(parts.values()))["spread"].to_numpy(float), next(iter(parts.values()))["step"].iloc[-1]
-    words = f"First step ÷ rate: {first.pop('with', '')}" + "".join(
+    words = f"First step ÷ peak rate: {first.pop('with', '')}" + "".join(
         f" (without correction {v})" for v in first.values()
     )
     return f"{words}; spread over runs: {number(spread[0], 2)}, at step {last} {number(spread[-1], 2)}"

@@ -33,7 +33,7 @@ def test_adams_steps_are_those_of_the_table_and_the_uncorrected_ones_only_on_req
     """Oracle: the table."""
     table = adam_steps()
     fig = figures.adam_by_step(table, limit=0.5, runs=3)
-    assert title(fig) == "First step ÷ rate: ±1; spread over runs: 1, at step 5 0.2"
+    assert title(fig) == "First step ÷ peak rate: ±1; spread over runs: 1, at step 5 0.2"
     assert trace(fig, "limit").y == (0.5, 0.5)
     assert {t.uid.split("/")[-1] for t in fig.data} == {"with", "limit"}
     both = figures.adam_by_step(table, uncorrected=True)

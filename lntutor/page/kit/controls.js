@@ -17,7 +17,7 @@ function sliderControl({ label, values, captions = null, onChange }) {
   number.addEventListener("blur", () => (number.value = range.getAttribute("aria-valuetext")))
   number.addEventListener("keydown", (event) => {
     const step = { ArrowUp: 1, ArrowDown: -1 }[event.key]
-    if (event.key === "Enter" && !event.shiftKey) take() // in JupyterLab the browser sends no change before the focus goes
+    if (event.key === "Enter" && !event.shiftKey) take() // in JupyterLab no change comes until the focus goes
     if (!step) return
     event.preventDefault()
     onChange(values[Math.min(most, Math.max(0, Number(range.value) + step))])

@@ -31,16 +31,16 @@ function handleControl({ label, x, y, edge, panel, cell, onChange }) {
     const left = pixel(across, values[x])
     const top = y ? pixel(upright, values[y]) : edge === "top" ? 0 : upright._length
     const outside = left < -1 || left > across._length + 1 || top < -1 || top > upright._length + 1
-    const size = cell ? [1, 1].map((one, i) => Math.abs(pixel([across, upright][i], one) - pixel([across, upright][i], 0))) : [GRIP, GRIP]
+    const [width, height] = [across, upright].map((axis) => (cell ? Math.abs(pixel(axis, 1) - pixel(axis, 0)) : GRIP))
     setAll(element, { hidden: outside })
-    const at = { left: across._offset + left - size[0] / 2, top: upright._offset + top - size[1] / 2, width: size[0], height: size[1] }
+    const at = { left: across._offset + left - width / 2, top: upright._offset + top - height / 2, width, height }
     for (const [name, pixels] of Object.entries(at)) element.style[name] = `${pixels}px`
   }
   const show = () => {
-    const main = y || x
-    const range = { "aria-valuemin": scales[main].values[0], "aria-valuemax": scales[main].values.at(-1), "aria-valuenow": values[main] }
-    const words = names.map((name) => `${scales[name].name} ${scales[name].words(values[name])}`).join(", ")
-    setAll(element, { ...range, "aria-valuetext": words })
+    const all = scales[y || x].values
+    const range = { "aria-valuemin": all[0], "aria-valuemax": all.at(-1), "aria-valuenow": values[y || x] }
+    const words = names.map((name) => `${scales[name].name} ${scales[name].words(values[name])}`)
+    setAll(element, { ...range, "aria-valuetext": words.join(", ") })
     place()
   }
   const send = (changes) => {
@@ -61,7 +61,8 @@ function handleControl({ label, x, y, edge, panel, cell, onChange }) {
   element.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey) return
     const main = y || x
-    const [name, step] = { ArrowRight: [x, 1], ArrowLeft: [x, -1], ArrowUp: [main, 1], ArrowDown: [main, -1] }[event.key] ?? []
+    const arrows = { ArrowRight: [x, 1], ArrowLeft: [x, -1], ArrowUp: [main, 1], ArrowDown: [main, -1] }
+    const [name, step] = arrows[event.key] ?? []
     const end = { Home: 0, End: -1 }[event.key]
     if (!step && end === undefined) return
     event.preventDefault()
@@ -76,7 +77,7 @@ function handleControl({ label, x, y, edge, panel, cell, onChange }) {
   let grip = null
   const hold = (on) => {
     grip = on
-    const frame = element.parentNode
+    const frame = plot.parentNode
     if (on) frame.dataset.held = ""
     else delete frame.dataset.held
     if (!on) frame.dispatchEvent(new Event("lntutor-released"))
@@ -99,7 +100,9 @@ function handleControl({ label, x, y, edge, panel, cell, onChange }) {
       hold({ left: event.clientX - box.left - GRIP / 2, top: event.clientY - box.top - GRIP / 2 })
     })
     element.addEventListener("pointermove", (event) => grip && drag(event))
-    for (const end of ["pointerup", "pointercancel", "lostpointercapture"]) element.addEventListener(end, () => grip && hold(null))
+    for (const end of ["pointerup", "pointercancel", "lostpointercapture"]) {
+      element.addEventListener(end, () => grip && hold(null))
+    }
   }
   // A click on a square of a map; a finger that scrolls the page chooses nothing.
   let pressed = null
