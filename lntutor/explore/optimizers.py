@@ -32,7 +32,7 @@ class ScheduleExplorer(Explorer):
         """The schedule, and the step up to which it is read."""
         return {
             "warmup": c.count_slider("Warm-up T", 200, 10_000, "Steps in which the rate grows to its peak"),
-            "lr": c.log_slider("Peak rate", 1e-2, 1e-5, 1e-1, "The highest rate, at the end of the warm-up"),
+            "lr": c.log_slider("Peak rate", 1e-2, 1e-4, 1e-1, "The highest rate, at the end of the warm-up"),
             "schedule": c.choice("After it", "inverse_sqrt", SCHEDULES,
                                  "How the rate goes on: falling as √(T/t), on a line to zero, or constant"),
             "steps": c.step_slider("Steps", 600, STEPS, "Steps of the run"),

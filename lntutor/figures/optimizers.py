@@ -38,7 +38,7 @@ def rate_by_step(
     here, rate, total = int(steps[row]), float(values[row]), float(table["sum"].iloc[row])
     x, y = thinned(steps[: row + 1], values[: row + 1])
     area = {"fill": "tozeroy", "fillcolor": f"rgba(181, 88, 139, {CLEAR})", "line": {"width": 0}, "hoverinfo": "skip"}
-    named = {"name": "sum of rates: the distance allowed", "uid": "sum", "mode": "lines"}
+    named = {"name": "distance allowed", "uid": "sum", "mode": "lines"}
     fig.add_scatter(x=[x[0], *x, x[-1]], y=[0, *y, 0], **named, **area)
     if 0 < warmup <= steps[-1]:
         named = {"name": "end of warm-up", "uid": "warm-up", "hoverinfo": "skip"}
@@ -51,11 +51,11 @@ def rate_by_step(
     fig.update_xaxes(title="Step", range=[0, int(steps[-1])])
     fig.update_yaxes(title="Learning rate", range=[0, round_above(top)])
     share = total / (here * top) if top else math.nan
-    far = f"distance allowed so far {number(total)}, {share:.0%} of {here} steps at the peak"
+    far = f"distance allowed {number(total)}, {share:.0%} of a constant rate's"
     title = f"Step {here}: rate {number(rate)}; {far}"
     late = f"; the warm-up of {warmup} steps does not end in this run" * bool(warmup > steps[-1])
     kind = f"Line plot of the learning rate against the step, with the area under it up to step {here}"
-    return finish(fig, title + late, kind, f"Warm-up: {warmup} steps", note=note, height=360)
+    return finish(fig, title + late, kind, f"Warm-up: {warmup} steps", note=note, height=330)
 
 
 def round_above(value: float) -> float:

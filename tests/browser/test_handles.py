@@ -50,7 +50,7 @@ def test_handles_are_dragged_by_hand_and_by_keys_and_a_square_opens_its_run(in_l
     assert end.get_attribute("aria-valuetext") == "Warm-up T 205"
     peak.focus()
     page.keyboard.press("ArrowDown")
-    expected.set(lr=expected.controls["lr"].values[59])
+    expected.set(lr=expected.controls["lr"].values[39])
     wait_for_picture(notebook, expected)
     field = first.get_by_label("Warm-up T, as a number")
     field.fill("100")

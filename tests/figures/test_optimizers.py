@@ -11,7 +11,7 @@ from tests.figures.registry import adam_steps, schedule, title, trace
 def test_a_schedule_is_read_at_a_step_and_its_area_is_the_sum():
     """Oracle: the table by hand: 1/4 + 2/4 + 3/4 + 1 + 1 + 1 is 4.5, three quarters of 6; the trapezes of the area."""
     fig = figures.rate_by_step(schedule(), warmup=4, peak=1.0, at=6)
-    assert title(fig) == "Step 6: rate 1; distance allowed so far 4.5, 75% of 6 steps at the peak"
+    assert title(fig) == "Step 6: rate 1; distance allowed 4.5, 75% of a constant rate's"
     assert (trace(fig, "chosen").x, trace(fig, "chosen").y) == ((6,), (1,))
     np.testing.assert_allclose(trace(fig, "rate").y, schedule()["value"])
     assert max(trace(fig, "sum").x) == 6

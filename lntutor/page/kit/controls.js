@@ -10,7 +10,7 @@ function sliderControl({ label, values, captions = null, onChange }) {
   const number = captions ? htmlNode("output") : htmlNode("input", field)
   const name = htmlNode("span", { "aria-hidden": "true" }, label)
   const longest = Math.max(...values.map((value) => String(value).length))
-  if (longest > 5) number.style.width = `${longest + 1.5}ch`
+  if (longest > 5) number.style.width = `${Math.min(longest, 8) + 1.5}ch`
   range.addEventListener("input", () => onChange(values[range.value]))
   const take = () => number.value !== "" && onChange(Number(number.value))
   number.addEventListener("change", take)
