@@ -24,7 +24,7 @@ NOTE = "Line and translation: seed 0, trained once more; round-off moves its end
 class RatesExplorer(Explorer):
     """Rate × warm-up × placement, trained and stored: choose a square, and read the run's losses and translations."""
 
-    FIRST = ("placement", "lr", "warmup", "value", "sentence")
+    FIRST = ("value", "sentence")  # the square is chosen on the map
     PRESETS: ClassVar[dict[str, dict[str, Any]]] = {
         "high rate, no warm-up": {},
         "high rate, warm-up": {"warmup": 100},

@@ -114,6 +114,6 @@ def test_handles_are_dragged_by_hand_and_by_keys_and_a_square_opens_its_run(in_l
     runs.set(placement="pre", warmup=0, lr=0.003)
     wait_for_picture(notebook, runs, 2)
     assert centre(square) == pytest.approx(place(notebook, 2, 0, 2, "2"), abs=2)
-    assert third.get_by_role("radio", name="Pre-LN", exact=True).is_checked()
+    assert third.get_by_role("radio", name="Pre-LN", exact=True, include_hidden=True).is_checked()
     assert third.locator(".lntutor-status").inner_text().startswith("“")
     notebook.screenshot("RatesExplorer")
