@@ -9,14 +9,14 @@ from __future__ import annotations
 import argparse
 import hashlib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import takewhile
 from pathlib import Path
 
 import pandas as pd
 
 from lntutor import ROOT
-from lntutor.experiments.compare import Case, compare, finals, gradients
+from lntutor.experiments.compare import Case, compare, curves, finals, gradients
 from lntutor.experiments.stored_spectra import SIX_LAYERS, SPECTRA
 from lntutor.experiments.stored_training import TRAINED
 from lntutor.model.checks import check_choice
@@ -170,6 +170,27 @@ def gradients_by_layer(runs: dict[str, list[Run]]) -> pd.DataFrame:
     return table.merge(finals(runs)[["run", "seed", "lr", "warmup", "val_loss"]], on=["run", "seed"])
 
 
+def losses_by_ten(runs: dict[str, list[Run]]) -> pd.DataFrame:
+    """The training loss of every run, a mean over ten steps at a time. Columns: those of `of_run`, step, loss."""
+    table = curves(runs)
+    table["step"] = -(-table["step"] // 10) * 10
+    return of_run(runs, table.groupby(["run", "seed", "step"], sort=False)["loss"].mean().reset_index())
+
+
+def translations(runs: dict[str, list[Run]]) -> pd.DataFrame:
+    """The first held-out sentences, translated by every run. Columns: of `of_run`, source, reference, translation."""
+    rows = [
+        {"run": name, "seed": run.how.seed, **asdict(sample)}
+        for name, each in runs.items() for run in each for sample in run.samples
+    ]  # fmt: skip
+    return of_run(runs, pd.DataFrame(rows))
+
+
+def of_run(runs: dict[str, list[Run]], table: pd.DataFrame) -> pd.DataFrame:
+    """The table with the setting of its runs in front: run, placement, lr, warmup, seed."""
+    return finals(runs)[["run", "placement", "lr", "warmup", "seed"]].merge(table, on=["run", "seed"])
+
+
 @dataclass(frozen=True)
 class Experiment:
     """A table made of training runs: cases, each with several seeds."""
@@ -191,11 +212,14 @@ class Experiment:
         m, how = one.model, one.how
         scored = f"; BLEU on the first {self.pairs} test sentences" if self.pairs else ""
         model = f"{m.stack} of depth {m.depth}, width {m.width}, {m.heads} heads, FFN {m.ffn}"
-        return self.table(runs), f"{model}; {how.steps} steps of {how.batch} sentences; {self.seeds} seeds{scored}"
+        seeds = f"{self.seeds} seeds" if self.seeds > 1 else "seed 0"
+        return self.table(runs), f"{model}; {how.steps} steps of {how.batch} sentences; {seeds}{scored}"
 
 
 EXPERIMENTS = {
     "warmup": Experiment(warmup),
+    "warmup_losses": Experiment(warmup, seeds=1, table=losses_by_ten),
+    "warmup_translations": Experiment(warmup, seeds=1, table=translations),
     "optimizers": Experiment(optimizers),
     "four": Experiment(four),
     "figure2": Experiment(figure2, pairs=500),

@@ -3,12 +3,15 @@
 from lntutor import lazy
 
 _HOMES = {
+    "AdamExplorer": "explore.optimizers",
     "AttentionExplorer": "explore.attention",
     "BoundednessExplorer": "explore.theorem",
     "CurvatureExplorer": "explore.curvature",
     "LayerNormExplorer": "explore.layer_norm",
     "PlacementExplorer": "explore.placement",
     "Playground": "explore.playground",
+    "RatesExplorer": "explore.rates",
+    "ScheduleExplorer": "explore.optimizers",
     "TheoremExplorer": "explore.theorem",
     "TrainingExplorer": "explore.training",
 }

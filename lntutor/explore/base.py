@@ -21,6 +21,7 @@ from lntutor.explore import cell_reruns
 from lntutor.model.checks import check_choice, short_repr
 from lntutor.model.placements import PLACEMENTS
 from lntutor.page.accessibility import Accessibility
+from lntutor.page.kit.handles import Handle
 from lntutor.page.kit.panel import Button, Control, Menu, Panel, Segments
 from lntutor.page.lecture_mode import follow, mark
 from lntutor.page.live import live_plot, static_twin, with_twin
@@ -98,6 +99,10 @@ class Explorer(w.VBox):
     def make_controls(self) -> dict[str, Control]:
         """Name → control, in their order on the page."""
         raise NotImplementedError
+
+    def make_handles(self) -> dict[str, Handle]:
+        """Name → handle on the plot that moves some of the controls."""
+        return {}
 
     def measure(self, state: dict[str, Any], quick: bool) -> Any:
         """Tables for a state; `quick` asks for one seed only, while a slider is being dragged."""
@@ -339,7 +344,8 @@ class Explorer(w.VBox):
     def _build(self) -> None:
         folded = [name for name in self.controls if name not in self.FIRST]
         first = {name: self.controls[name] for name in self.FIRST}
-        self.panel = Panel({**first, **{name: self.controls[name] for name in folded}}, folded)
+        rest = {name: self.controls[name] for name in folded}
+        self.panel = Panel({**first, **rest, **self.make_handles()}, folded)
         self.buttons = self.make_buttons()
         parts = {**self._preset_list(), **self.buttons}
         self.foot = Panel(parts, guard=self._guarded)

@@ -31,6 +31,15 @@ def log_slider(name: str, value: float, low: float, high: float, tooltip: str) -
     return Slider([float(f"{step:.3g}") for step in steps], value, between=True, description=name, tooltip=tooltip)
 
 
+def count_slider(name: str, value: int, high: int, tooltip: str, low: int = 0) -> Slider:
+    """A slider over whole numbers up to `high`, in steps of about a hundredth: 1 up to 100, then 5, 50, 500 …"""
+    values, step = list(range(low, min(high, 100) + 1)), 5
+    while values[-1] < high:
+        values += range(values[-1] + step, min(200 * step, high) + 1, step)
+        step *= 10
+    return Slider(values, value, description=name, tooltip=tooltip)
+
+
 def step_slider(name: str, value, options: Sequence, tooltip: str) -> Slider:
     """A slider over given values; `options` are values or (caption, value) pairs."""
     pairs = [option if isinstance(option, tuple) else ("", option) for option in options]

@@ -22,6 +22,8 @@ _FIGURES = {  # module → what it draws
     ),
     "layers": ("gradient_by_layer", "signal_by_layer", "similarity_by_layer"),
     "mean_field": ("bounded", "side_by_side", "theorem"),
+    "optimizers": ("adam_by_step", "rate_by_step"),
+    "stored_runs": ("run_map",),
     "style": ("LECTURE_TEMPLATE", "TEMPLATE", "fixed", "placement_style"),
     "training": ("training_curves", "warmup_heatmap"),
     "training_outcomes": ("gradient_over_training", "outcomes", "schedules"),

@@ -95,6 +95,14 @@ function roomFor(frame) {
   return screen - lines * STATUS - total(heights)
 }
 
+// While a hand holds a handle of the kit on the plot, the axes stay.
+function keepAxes(layout, plot) {
+  for (const name of Object.keys(layout).filter((name) => /^[xy]axis/.test(name))) {
+    const range = plot._fullLayout?.[name]?.range
+    if (range) layout[name].range = [...range]
+  }
+}
+
 function save(address, name) {
   const link = document.createElement("a")
   link.href = address
@@ -132,8 +140,12 @@ function render({ model, el, signal }) {
     const { data, layout } = fitted(drawn.picture, width, more, most + more, upright)
     frame.style.height = `${layout.height}px`
     layout.uirevision ??= "lntutor"
-    if (plot.parentNode !== frame) frame.replaceChildren(image, plot)
+    if ("held" in frame.dataset) keepAxes(layout, plot)
+    const first = plot.parentNode !== frame
+    if (first) frame.replaceChildren(image, plot)
     await Plotly.react(plot, data, layout, CONFIG)
+    if (first) plot.on("plotly_afterplot", () => frame.dispatchEvent(new Event("lntutor-drawn", { bubbles: true })))
+    if (first) frame.dispatchEvent(new Event("lntutor-drawn", { bubbles: true }))
   }
 
   // Draws what is on the model at the width of the cell; a change that comes meanwhile is drawn next, only the last.
@@ -178,6 +190,10 @@ function render({ model, el, signal }) {
 
   const observer = new ResizeObserver(() => {
     for (const part of controlsAround(frame)) observer.observe(part)
+    draw()
+  })
+  frame.addEventListener("lntutor-released", () => {
+    drawn = { picture: null, width: 0 } // the axes, which a held handle kept, may move now
     draw()
   })
   read()

@@ -24,11 +24,14 @@ WRONG = {  # kind of control → values that it must refuse, beside those that n
 }
 FRACTION = {"depth": (2.5,), "seeds": (1.5,)}  # of whole numbers
 EXPLORERS = {  # explorer → its controls, as the reader names them
+    "AdamExplorer": "mean noise scale beta1 beta2 warmup uncorrected steps runs lecture",
     "AttentionExplorer": "sentence width scaled causal view heads head keys seed lecture",
     "BoundednessExplorer": "epsilon width depth seeds lecture",
     "CurvatureExplorer": "placements depth width pairs bandwidth products probes seeds kind corpus lr lecture stored",
     "LayerNormExplorer": "source k view dimension seed x1 x2 x3 x4 lecture",
     "PlacementExplorer": "placement place layer depth lecture",
+    "RatesExplorer": "placement lr warmup value sentence lecture",
+    "ScheduleExplorer": "warmup lr schedule steps read lecture",
     "TheoremExplorer": "depth width tokens along bound closed seeds lecture",
     "TrainingExplorer": "preset placements warmup optimizer lr depth width steps seeds task corpus schedule "
     "label_smoothing lecture",

@@ -186,6 +186,28 @@ def rates():
     return pd.DataFrame(rows, columns=["run", "step", "value"])
 
 
+def schedule():
+    """A warm-up of four steps, then constant."""
+    values = np.minimum(1, np.arange(1, 11) / 4)
+    return pd.DataFrame({"step": np.arange(1, 11), "value": values, "sum": np.cumsum(values)})
+
+
+def adam_steps():
+    """Steps that shrink from ±1, and ones that grow."""
+    t = np.arange(1, 6)
+    return pd.concat(
+        pd.DataFrame({"correction": name, "step": t, "low": -y, "mean": 0 * y, "high": y, "spread": y, "first": y})
+        for name, y in {"with": 1 / t, "without": t / 5}.items()
+    )
+
+
+def stored_losses(steps=(100, 200)):
+    """Losses of the runs of `grid`, two seeds."""
+    places = product(grid().itertuples(index=False), steps, (0, 1))
+    rows = [(key, lr, warm, seed, step, value * 100 / step + seed) for (key, lr, warm, value), step, seed in places]
+    return pd.DataFrame(rows, columns=["placement", "lr", "warmup", "seed", "step", "loss"])
+
+
 def trained(names=("one", "two")):
     """Gradients of three layers at three steps that fall by half each time; both sides, two matrices, two seeds."""
     places = product(names, (1, 50, 100), SIDES, (1, 2, 3), ("W_1", "W_2"), (0, 1))
@@ -239,6 +261,9 @@ TABLES = {  # figures of one table → that table
     figures.outcomes: ended,
     figures.schedules: rates,
     figures.gradient_over_training: trained,
+    figures.rate_by_step: schedule,
+    figures.adam_by_step: adam_steps,
+    figures.run_map: grid,
     figures.overview: measures,
     figures.against: measures,
 }
@@ -307,6 +332,13 @@ FIGURES |= {
     "diverged": lambda **more: figures.outcomes(ended(LOST), line=2.0, **more),
     "BLEU": lambda **more: figures.outcomes(ended(), value="bleu", what="BLEU", lower_is_better=False, **more),
     "four runs": lambda **more: figures.gradient_over_training(trained(("one", "two", "three", "four")), **more),
+    "a schedule read": lambda **more: figures.rate_by_step(schedule(), warmup=4, peak=1.0, at=6, **more),
+    "Adam without correction": lambda **more: figures.adam_by_step(
+        adam_steps(), uncorrected=True, limit=0.2, runs=10, **more
+    ),
+    "a run on the map": lambda **more: figures.run_map(
+        grid(), stored_losses((10, 20)), stored_losses(), chosen=("pre", 0.01, 100), **more
+    ),
     "overview with theory": lambda **more: figures.overview(measures(), expected(), **more),
 }
 UNTITLED = {  # figures without a title or a note of their own

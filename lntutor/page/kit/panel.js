@@ -33,6 +33,7 @@ const makers = {
   curve: ({ description, ...plot }, send) => curveControl({ label: description, ...plot, onChange: send }),
   submit: ({ description, primary }, send) => submitControl({ description, primary, onPress: () => send(null) }),
   words: () => wordsControl(),
+  handle: ({ description, ...place }, send) => handleControl({ label: description, ...place, onChange: send }),
   progress: ({ description }) => {
     const element = htmlNode("progress", { max: 1, "aria-label": description })
     return { element, show: (value) => (element.value = value) }
@@ -54,12 +55,13 @@ function render({ model, el, signal }) {
     setAll(wrong, { hidden: !sentence })
     wrong.textContent = sentence
   }
-  const move = (name) => (value) => {
+  const moveAll = (changes) => {
     refuse("")
-    model.set("values", { ...model.get("values"), [name]: value })
+    model.set("values", { ...model.get("values"), ...changes })
     model.save_changes()
     show()
   }
+  const move = (name) => (value) => moveAll({ [name]: value })
   const press = (name) => (item) => model.send({ press: name, item })
 
   function build() {
@@ -71,11 +73,12 @@ function render({ model, el, signal }) {
       const { disabled, hidden, ...shape } = look
       const known = parts.get(name)
       const same = known && equal(known.shape, shape)
-      const send = WITH_VALUE.has(look.kind) ? move(name) : press(name)
+      const send = look.kind === "handle" ? moveAll : WITH_VALUE.has(look.kind) ? move(name) : press(name)
       if (known && !same) known.control.destroy?.()
       const control = same ? known.control : makers[look.kind](shape, send, refuse)
       if (!same) setAll(control.element, { "data-part": name, title: look.tooltip || null })
       parts.set(name, { control, shape })
+      if (look.kind === "handle") continue // it stands on the plot
       setAll(control.element, { hidden })
       enable(control.element, !disabled)
       ;(model.get("folded").includes(name) ? more : first).push(control.element)
@@ -83,6 +86,7 @@ function render({ model, el, signal }) {
     arrange(el, [...first, ...(more.length ? [fold] : []), wrong, copy])
     arrange(rest, more)
     show()
+    meet()
     if (held) keepFocus(held)
   }
 
@@ -105,8 +109,8 @@ function render({ model, el, signal }) {
   // What is shown, and whether the picture is that of what is shown.
   function show() {
     const values = model.get("values")
-    const theme = themeOf()
-    for (const [name, { control }] of parts) control.show(values[name], theme)
+    const [theme, looks] = [themeOf(), model.get("looks")]
+    for (const [name, { control }] of parts) control.show(values[name], theme, values, looks)
     for (const { control, shape } of parts.values()) {
       const asked = shape.needs && parts.get(shape.needs).control
       if (asked) control.lack(asked.missing(values[shape.needs]), () => focusPart(asked.element))
@@ -143,7 +147,22 @@ function render({ model, el, signal }) {
     setAll(view, { "data-stale": words !== "" || model.get("failed"), "data-note": words || model.get("draft") || null })
   }
 
-  const arrival = new ResizeObserver(judge) // the boxes around stand in the page only once this has been put there
+  // Handles stand on the plot, which says whenever it has been drawn.
+  let home = null
+  function meet() {
+    const plot = home?.querySelector(".lntutor-view .js-plotly-plot")
+    if (plot?._fullLayout) for (const { control } of parts.values()) control.meet?.(plot)
+  }
+  function arrive() {
+    judge()
+    const now = el.closest(".lntutor-explorer")
+    if (!now || now === home) return
+    home = now
+    home.addEventListener("lntutor-drawn", meet, { signal })
+    meet()
+  }
+
+  const arrival = new ResizeObserver(arrive) // the boxes around stand in the page only once this has been put there
   arrival.observe(el)
   const stopTheme = onTheme(show)
   keepKeys()

@@ -284,7 +284,7 @@ def _read(name: str) -> str:
 class Panel(AnyWidget):
     """Parts by name, in order; those named in `folded` stand behind "More settings"."""
 
-    _esm = "\n".join((PATIENCE, kit.SCRIPT, _read("answers.js"), _read("panel.js")))
+    _esm = "\n".join((PATIENCE, kit.SCRIPT, _read("answers.js"), _read("handles.js"), _read("panel.js")))
     _css = kit.STYLE + _read("explorer.css") + _read("answers.css")
     looks: Any = Dict().tag(sync=True)  # name → what the page draws, in order
     values: Any = Dict().tag(sync=True)  # name → value, both ways
