@@ -3,6 +3,7 @@
 from lntutor import lazy
 
 _HOMES = {
+    "AssumptionExplorer": "explore.assumptions",
     "AttentionExplorer": "explore.attention",
     "BoundednessExplorer": "explore.theorem",
     "CurvatureExplorer": "explore.curvature",
@@ -10,8 +11,10 @@ _HOMES = {
     "LayerNormExplorer": "explore.layer_norm",
     "PlacementExplorer": "explore.placement",
     "Playground": "explore.playground",
+    "SeesawExplorer": "explore.seesaw",
     "SignalExplorer": "explore.signal",
     "TheoremExplorer": "explore.theorem",
     "TrainingExplorer": "explore.training",
+    "TransplantExplorer": "explore.transplant",
 }
 __getattr__, __dir__, __all__ = lazy(__name__, _HOMES)
