@@ -63,7 +63,8 @@ def way(network: str, warmed: Collection[str]) -> str:
         if chosen == stored:
             return name
     left = tuple(part for part in parts(cfg) if part not in warmed)
-    return f"all but {_listed(cfg, left)}" if len(left) < len(chosen) else _listed(cfg, chosen)
+    short = EMBEDDINGS in chosen and len(left) < len(chosen)
+    return f"all but {_listed(cfg, left)}" if short else _listed(cfg, chosen)
 
 
 def _listed(cfg: ModelConfig, names: tuple[str, ...]) -> str:

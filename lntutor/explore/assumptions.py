@@ -20,18 +20,18 @@ from lntutor.theory.mean_field import predict
 from lntutor.theory.paper import ASSUMPTIONS, THEOREM_1, appendix_f, theorem_bound, without
 
 SENTENCES = 16
-VIEWS = {"depth": "the last layer, by depth", "layer": "all layers of one network"}
-SWITCHES = {  # assumption → caption
-    "softmax": "Softmax, not a plain mean",
-    "heads": "Four heads, not one",
-    "w_o": "W_O after the heads",
-    "ffn": "FFN of 4d, not d",
-    "init": "Xavier init, packed",
-    "norm": "RMSNorm, not LayerNorm",
-    "causal": "A causal mask",
-    "cross": "A decoder on an encoder",
-    "words": "Sentences, not Gaussian tokens",
-    "loss": "Cross-entropy, not ‖∂L/∂x‖ = 1",
+VIEWS = {"depth": "last layer by depth", "layer": "every layer"}
+SWITCHES = {  # assumption → caption of what there is in practice
+    "softmax": "Softmax",
+    "heads": "Four heads",
+    "w_o": "W_O",
+    "ffn": "FFN of 4d",
+    "init": "Xavier init",
+    "norm": "RMSNorm",
+    "causal": "Causal mask",
+    "cross": "Decoder",
+    "words": "Sentences",
+    "loss": "Cross-entropy",
 }
 
 
@@ -50,14 +50,18 @@ class AssumptionExplorer(Explorer):
         tooltips = {name: f"The proof: {one.proof}. Practice: {one.practice}" for name, one in ASSUMPTIONS.items()}
         tooltips["heads"] += ". Needs the softmax: with a plain mean all heads do the same"
         return {
-            "view": c.choice("Gradient of W₂ in", "depth", VIEWS, "Theorem 1 speaks of the last layer"),
+            "view": c.choice("Gradient of W₂", "depth", VIEWS, "Theorem 1 speaks of the last layer"),
             **{name: c.switch(caption, False, tooltips[name]) for name, caption in SWITCHES.items()},
-            "depth": c.int_slider("Depth L", 12, 4, 24, "Layers; by depth, from a quarter of it"),
+            "depth": c.int_slider("Depth L", 12, 2, 24, "Layers; by depth, from a quarter of it"),
             "width": c.step_slider("Width d", 128, WIDTHS[1:], "Features of a token"),
             "tokens": c.step_slider("Tokens n", 16, TOKENS, "Gaussian tokens of the sentence"),
             "seeds": c.seeds_slider(5),
             "lecture": c.lecture_switch(),
         }
+
+    def _build(self) -> None:
+        super()._build()
+        self.add_class("lntutor-switches")
 
     def refresh(self):
         """Lock the switches that would change nothing, and draw."""
@@ -80,7 +84,7 @@ class AssumptionExplorer(Explorer):
                 inputs, seeds = fed(cfg, state), c.seeds_of(state, quick)
                 proof = {"inputs": probe(state["tokens"]), "seeds": (0,)}
                 if state["view"] == "depth":
-                    depths = c.log_spaced(state["depth"] // 4, state["depth"], 6)
+                    depths = c.log_spaced(max(1, state["depth"] // 4), state["depth"], 6)
                     parts["measured"].append(last_layer_gradients(cfg, depths, seeds=seeds, inputs=inputs))
                     parts["model"].append(predict(own, "last_layer", depths=depths, **proof))
                     continue
@@ -97,10 +101,12 @@ class AssumptionExplorer(Explorer):
 
     def draw(self, state, tables):
         """Marks beside the theorem's line."""
-        what = "a loss with ‖∂L/∂x‖ = 1" if not state["loss"] else "cross-entropy"
-        sizes = f"d = {state['width']}" + ("" if state["words"] else f", n = {state['tokens']}")
-        off = [ASSUMPTIONS[name].practice for name in switched(state) if name != "loss"]
-        note = f"{'; '.join(off) or 'As in the proof'}; {what}; {sizes}"
+        off = [ASSUMPTIONS[name] for name in switched(state)]
+        if len(off) in (1, 2):
+            setting = "; ".join(f"{one.practice} (in the proof: {one.proof})" for one in off)
+        else:
+            setting = "; ".join(one.practice for one in off) or "Everything as in the proof"
+        note = f"{setting}; d = {state['width']}" + ("" if state["words"] else f", n = {state['tokens']}")
         return figures.assumptions(
             tables["measured"], tables["model"], tables.get("claimed"), along=state["view"], note=note,
             lecture=state["lecture"],

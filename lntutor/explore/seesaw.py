@@ -20,7 +20,7 @@ from lntutor.theory.mean_field import predict
 class SeesawExplorer(Explorer):
     """With one token q·g is the same in every layer, for most rules: where the stream grows, the gradient is small."""
 
-    FIRST = ("placements", "layer", "depth", "width", "tokens")
+    FIRST = ("placements", "layer", "depth", "tokens")
     PRESETS: ClassVar[dict[str, dict[str, Any]]] = {
         "one token": {},
         "deep": {"depth": 24, "layer": 24},

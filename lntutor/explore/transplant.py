@@ -32,7 +32,7 @@ class TransplantExplorer(LongRunningExplorer):
     WORK, LOOK = "training", "lntutor-transplant"
     JOB = ("run", "runs")
     MOST = 48
-    FIRST = ("network", "warmed", "seeds", "everything")
+    FIRST = ("network", "warmed", "everything")
     PRESETS: ClassVar[dict[str, dict[str, Any]]] = {
         "last layer alone": {"warmed": ["decoder.2"]},
         "all but the last": {"warmed": ["embeddings", "encoder.1", "encoder.2", "decoder.1"]},

@@ -38,6 +38,7 @@ def assumptions(
         named = {"name": f"{placement_label(key)}, measured", "uid": f"measured/{key}"}
         fig.add_marks(means, key, upright=upright, joined=True, hovertemplate=f"{hover}<extra></extra>", **named)
     every = [value for table in (rows, expected, said) for value in table["value"]]
+    every.append(1.25 * max(every))
     values = {"title": f"‖∂L/∂W<sub>2</sub>‖<br>({spread(rows)})", **log_axis(every, room=8)}
     if upright:
         fig.update_xaxes(**values)
@@ -64,8 +65,8 @@ def _draw_lines(
         place = {"x": value, "y": at} if along == "layer" else {"x": at, "y": value}
         mode = "lines" if len(at) > 1 else "markers"
         mark = {"color": colour, "symbol": "line-ew-open", "size": fig.size.marker, "line": {"width": width}}
-        named = {"name": f"{placement_label(key)}, {name}", "uid": f"{name}/{key}", "hoverinfo": "skip"}
-        fig.add_scatter(**place, mode=mode, line=line, marker=mark, **named)
+        named = {"name": name, "uid": f"{name}/{key}", "legendgroup": name, "showlegend": key == next(iter(lines))}
+        fig.add_scatter(**place, mode=mode, line=line, marker=mark, **named, hoverinfo="skip")
     return lines
 
 
@@ -101,7 +102,7 @@ def _layers(rows: pd.DataFrame) -> dict:
 
 # The seesaw ----------------------------------------------------------------------------------------------------
 
-PARTS = {"q": ("q = ‖x‖²/d", False), "g": ("g = ‖∂L/∂x‖²", True)}  # kind → caption, and whether it is hollow
+PARTS = {"q": ("q = ‖x‖²/d", False), "g": ("g = ‖∂L/∂x‖²", True)}  # kind → caption, and whether its marks are hollow
 
 
 def seesaw(
@@ -117,18 +118,19 @@ def seesaw(
     expected, fig = drawable(theory, positive=True)[0], Canvas(lecture)
     drawn = {kind: curves_by_placement(rows[rows["kind"] == kind], "layer") for kind in (*PARTS, "qg")}
     for key, means in drawn["qg"]:
-        colour = darker(placement_style(key)["color"])
-        look = {"line": {"color": colour, "dash": "dot", "width": fig.size.line}, "mode": "lines"}
-        named = {"name": f"{placement_label(key)}: q·g", "uid": f"qg/{key}", "hovertemplate": _hover("q·g")}
+        look = {"line": {**fig.dotted, "color": darker(placement_style(key)["color"])}, "mode": "lines"}
+        named = {"legendgroup": key, "uid": f"qg/{key}", "showlegend": False, "hovertemplate": _hover("q·g")}
         fig.add_scatter(x=means.mean.tolist(), y=means.at.tolist(), **look, **named)
-    for kind, (caption, hollow) in PARTS.items():
+    for kind, (_, hollow) in PARTS.items():
         lines = expected[expected["kind"] == kind] if len(expected) else expected
         for key, line in curves_by_placement(lines, "layer"):
-            fig.add_theory(line.mean.tolist(), line.at.tolist(), key, uid=f"theory/{kind}/{key}", hoverinfo="skip")
+            named = {"legendgroup": key, "uid": f"theory/{kind}/{key}", "hoverinfo": "skip"}
+            fig.add_theory(line.mean.tolist(), line.at.tolist(), key, **named)
         for key, means in drawn[kind]:
-            named = {"name": f"{placement_label(key)}: {caption}", "uid": f"{kind}/{key}"}
-            look = {"upright": True, "hollow": hollow, "joined": not len(expected)}
+            named = {"name": placement_label(key), "legendgroup": key, "uid": f"{kind}/{key}"}
+            look = {"upright": True, "hollow": hollow, "joined": not len(expected), "showlegend": not hollow}
             fig.add_marks(means, key, **look, **named, hovertemplate=_hover(kind))
+    _name_parts(fig)
     if len(expected):
         fig.name_theory()
     if layer is not None:
@@ -139,6 +141,15 @@ def seesaw(
     title, ends = _seesaw_finding(drawn)
     kind = f"Plot of the stream's size q, of its gradient g and of their product, layers upwards, {spread(rows)}"
     return finish(fig, title, kind, ends, left.sentence(), note=note)
+
+
+def _name_parts(fig: Canvas) -> None:
+    """The legend's entries for q, g and their product."""
+    nothing = {"x": [None], "y": [None], "hoverinfo": "skip"}
+    for kind, (caption, hollow) in PARTS.items():
+        mark = {"symbol": "circle-open" if hollow else "circle", "color": INK, "size": fig.size.marker}
+        fig.add_scatter(**nothing, mode="markers", marker=mark, name=caption, uid=f"part/{kind}")
+    fig.add_scatter(**nothing, mode="lines", line=fig.dotted, name="q·g", uid="part/qg")
 
 
 def _hover(what: str) -> str:

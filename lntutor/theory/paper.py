@@ -92,16 +92,16 @@ class Assumption(NamedTuple):
 
 
 ASSUMPTIONS = {
-    "softmax": Assumption("W_Q = W_K = 0, a plain mean", "softmax attention", lambda d: {"attention": "softmax"}),
+    "softmax": Assumption("a plain mean, W_Q = W_K = 0", "softmax attention", lambda d: {"attention": "softmax"}),
     "heads": Assumption("one head", "four heads", lambda d: {"heads": 4}),
     "w_o": Assumption("no W_O after the heads", "W_O after the heads", lambda d: {"output_projection": True}),
     "ffn": Assumption("an FFN of d hidden units", "an FFN of 4d", lambda d: {"ffn": 4 * d}),
-    "init": Assumption("entries of variance 1/d", "packed Xavier init", lambda d: {"init": "torch"}),
+    "init": Assumption("entries of variance 1/d", "Xavier init, packed", lambda d: {"init": "torch"}),
     "norm": Assumption("LayerNorm", "RMSNorm", lambda d: {"norm": "rms"}),
     "causal": Assumption("every token sees all", "a causal mask", lambda d: {"stack": "decoder"}),
     "cross": Assumption("an encoder", "a decoder on an encoder", lambda d: {"stack": "encoder-decoder"}),
     "words": Assumption("independent Gaussian tokens", "sentences"),
-    "loss": Assumption("a loss with ‖∂L/∂x‖ = 1 at each position", "cross-entropy"),
+    "loss": Assumption("‖∂L/∂x‖ = 1 at each position", "cross-entropy"),
 }
 
 

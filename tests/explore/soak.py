@@ -198,8 +198,8 @@ class Driver:
             self.explorer.close()
 
     def check_work(self) -> None:
-        """What Run draws now is what it draws in a new explorer."""
-        if not isinstance(self.explorer, LongRunningExplorer):
+        """What Run draws now is what it draws in a new explorer, where a second of work can be asked for."""
+        if not self.moves.works:
             return
         self.halt()
         twin = type(self.explorer)(**TINY[type(self.explorer).__name__], placements=["post"])

@@ -8,13 +8,14 @@ function layersControl({ label, sides, depth, below, onChange }) {
     return node
   }
   const under = below ? [box(below, below)] : []
-  const columns = sides.map((side) => {
+  const columns = sides.map((side, i) => {
     const all = Array.from({ length: depth }, (_, i) => `${side}.${i + 1}`)
     const nodes = all.map((name, i) => box(name, String(i + 1)))
-    const head = buttonNode(side, () => turn(all, !all.every(isOn)), { class: "lnk-layers-side", title: `All of the ${side}` })
+    const head = buttonNode(i < sides.length - 1 ? `${side} →` : side, () => turn(all, !all.every(isOn)), { class: "lnk-layers-side", "aria-label": `All of the ${side}` })
     return { nodes, element: htmlNode("div", { class: "lnk-layers-column" }, head, ...[...nodes].reverse()) }
   })
   const network = htmlNode("div", { class: "lnk-layers-network" }, ...columns.map(({ element }) => element), ...under)
+  network.style.gridTemplateColumns = `repeat(${sides.length}, minmax(5.5em, 8em))`
   const name = htmlNode("span", { class: "lnk-layers-label", "aria-hidden": "true" }, label)
   const element = htmlNode("div", { class: "lnk-layers", role: "group", "aria-label": label }, name, network)
   const names = [...boxes.keys()]
