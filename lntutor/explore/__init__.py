@@ -4,6 +4,7 @@ from lntutor import lazy
 
 _HOMES = {
     "AdamExplorer": "explore.optimizers",
+    "AssumptionExplorer": "explore.assumptions",
     "AttentionExplorer": "explore.attention",
     "BoundednessExplorer": "explore.theorem",
     "CurvatureExplorer": "explore.curvature",
@@ -12,7 +13,9 @@ _HOMES = {
     "Playground": "explore.playground",
     "RatesExplorer": "explore.rates",
     "ScheduleExplorer": "explore.optimizers",
+    "SeesawExplorer": "explore.seesaw",
     "TheoremExplorer": "explore.theorem",
     "TrainingExplorer": "explore.training",
+    "TransplantExplorer": "explore.transplant",
 }
 __getattr__, __dir__, __all__ = lazy(__name__, _HOMES)

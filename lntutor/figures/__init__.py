@@ -8,6 +8,7 @@ from lntutor import lazy
 
 _FIGURES = {  # module → what it draws
     "all_placements": ("against", "overview", "rank_correlation", "ranked"),
+    "argument": ("assumptions", "seesaw", "transplant"),
     "attention": ("attention_map", "softmax_saturation"),
     "course": ("course_map",),
     "curvature": ("spectrum",),

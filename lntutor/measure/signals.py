@@ -53,6 +53,23 @@ def backward_norms(
     return _sites(cfg, seeds, inputs, dtype, lambda g, s: recorder.token_mean(g.square().sum(-1), s.real), grad=True)
 
 
+def seesaw(cfg: ModelConfig, *, seeds=range(3), inputs: Inputs = Inputs(), dtype: str = "float32") -> pd.DataFrame:
+    """q = ‖x‖²/d, g = ‖∂L/∂x‖² of the loss summed over positions, and qg, of the stream before and after every layer.
+
+    Columns: those of `signal_norms`, and `kind`: "q", "g" or "qg".
+    """
+    same = {"seeds": seeds, "inputs": inputs, "dtype": dtype}
+    return weigh(signal_norms(cfg, **same), backward_norms(cfg, **same), inputs)
+
+
+def weigh(q: pd.DataFrame, g: pd.DataFrame, inputs: Inputs) -> pd.DataFrame:
+    """The table of `seesaw` from two tables with the same rows, measured or predicted."""
+    stream = q["site"].isin(["in", "out"]).to_numpy()
+    q, sums = q[stream], g["value"].to_numpy()[stream] * (inputs.tokens * inputs.batch) ** 2
+    parts = {"q": q["value"], "g": sums, "qg": q["value"] * sums}
+    return pd.concat([q.assign(value=value, kind=kind) for kind, value in parts.items()], ignore_index=True)
+
+
 def token_similarity(
     cfg: ModelConfig, *, seeds=range(3), inputs: Inputs = Inputs(), dtype: str = "float32"
 ) -> pd.DataFrame:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from math import log, sqrt
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from lntutor.model.checks import check_flag, check_number, check_type
+from lntutor.model.checks import check_choice, check_flag, check_number, check_type
 from lntutor.model.config import Inputs, ModelConfig
 from lntutor.model.parameters import matrices, scale
 from lntutor.theory.streams import Array
@@ -80,6 +81,42 @@ def broken_assumptions(cfg: ModelConfig, inputs: Inputs = Inputs(), *, brief: bo
          "The inputs are words and the head is tied to them; the theorem's are Gaussian."),
     )  # fmt: skip
     return tuple(short if brief else sentence for holds, short, sentence in checks if not holds)
+
+
+class Assumption(NamedTuple):
+    """One assumption of section 3.3, and what stands in its place in practice."""
+
+    proof: str
+    practice: str
+    changes: Callable[[int], dict[str, Any]] = lambda width: {}  # of the model; none: of what it is fed
+
+
+ASSUMPTIONS = {
+    "softmax": Assumption("a plain mean, W_Q = W_K = 0", "softmax attention", lambda d: {"attention": "softmax"}),
+    "heads": Assumption("one head", "four heads", lambda d: {"heads": 4}),
+    "w_o": Assumption("no W_O after the heads", "W_O after the heads", lambda d: {"output_projection": True}),
+    "ffn": Assumption("an FFN of d hidden units", "an FFN of 4d", lambda d: {"ffn": 4 * d}),
+    "init": Assumption("entries of variance 1/d", "Xavier init, packed", lambda d: {"init": "torch"}),
+    "norm": Assumption("LayerNorm", "RMSNorm", lambda d: {"norm": "rms"}),
+    "causal": Assumption("every token sees all", "a causal mask", lambda d: {"stack": "decoder"}),
+    "cross": Assumption("an encoder", "a decoder on an encoder", lambda d: {"stack": "encoder-decoder"}),
+    "words": Assumption("independent Gaussian tokens", "sentences"),
+    "loss": Assumption("‖∂L/∂x‖ = 1 at each position", "cross-entropy"),
+}
+
+
+def without(cfg: ModelConfig, names: Iterable[str]) -> ModelConfig:
+    """The model with these of ASSUMPTIONS as in practice; a decoder on an encoder is causal anyway."""
+    check_type("cfg", cfg, ModelConfig)
+    dropped = {check_choice("assumption", name, tuple(ASSUMPTIONS)) for name in names}
+    changes = (one.changes(cfg.width) for name, one in ASSUMPTIONS.items() if name in dropped)
+    return cfg.with_(**{field: value for each in changes for field, value in each.items()})
+
+
+def appendix_f(placement: str, depth: int) -> dict[int, float]:
+    """Layer → its gradient over the last layer's, as claimed: Post-LN (2/3)^((L−l)/2), Pre-LN 1 (Appendix F)."""
+    base = {"post": sqrt(2 / 3), "pre": 1.0}[check_choice("placement", placement, tuple(THEOREM_1))]
+    return {layer: base ** (depth - layer) for layer in range(1, depth + 1)}
 
 
 def least_delta(values: Iterable[float], epsilon: float) -> float:

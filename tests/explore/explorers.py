@@ -14,15 +14,20 @@ import lntutor as ln
 from lntutor import explore
 from lntutor.curvature import spectrum as curvature
 from lntutor.explore.long_running import LongRunningExplorer
-from lntutor.page.kit.panel import Chips, Control, Slider, Switch, TextField
+from lntutor.page.kit.panel import Chips, Control, Layers, Slider, Switch, TextField
 from lntutor.text import corpus
 from lntutor.training import trainer
 
 NAMES = [name for name in explore.__all__ if name != "Playground"]  # whose controls are the page's own
-WORKING = ("CurvatureExplorer", "TrainingExplorer")  # whose picture changes when Run is pressed
+WORKING = ("CurvatureExplorer", "TrainingExplorer", "TransplantExplorer")  # whose picture changes when Run is pressed
 EXPLORERS = [getattr(explore, name) for name in NAMES]
 SMALL = {"depth": 2, "width": 32, "tokens": 4, "seeds": 2}
 SENTENCES = ("one", "to be or not to be", "<b>bold</b> & <script>alert(1)</script>", "ümläut 漢字 🙂", "", "a " * 30)
+
+
+def has_several(control: Control) -> bool:
+    """Whether its value is some of its options."""
+    return isinstance(control, Layers) or (isinstance(control, Chips) and control.several)
 
 
 def small(explorer: type, **state: Any):
@@ -42,7 +47,7 @@ def all_values(control: Control) -> list:
 def some_values(control: Control) -> list:
     """Ends and middle of a slider, every option of a list, some sets of placements, some sentences."""
     values = all_values(control)
-    if isinstance(control, Chips) and control.several:
+    if has_several(control):
         return [tuple(values[:1]), tuple(values), tuple(values[2:4])]
     if isinstance(control, Slider):
         return [values[0], values[len(values) // 2], values[-1]]

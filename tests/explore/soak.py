@@ -31,7 +31,7 @@ from lntutor.explore import training as training_explorer
 from lntutor.explore.long_running import LongRunningExplorer
 from lntutor.model.weight_bank import BANK
 from lntutor.page.kit.panel import Chips, Control, Segments, Slider
-from tests.explore.explorers import all_values, without_clock
+from tests.explore.explorers import all_values, has_several, without_clock
 
 SMALL = {"depth": 6, "width": 64, "tokens": 8, "seeds": 3}  # the largest that an ordinary move asks for,
 SMALLER = {"depth": 3, "width": 32, "tokens": 4, "seeds": 2}  # and in a short soak
@@ -141,7 +141,7 @@ class Moves:
     def set(self, name: str) -> Step:
         """A control to a random value."""
         control = self.controls[name]
-        if isinstance(control, Chips) and control.several:  # none at all is a mistake that must be said
+        if has_several(control):  # none at all is a mistake that must be said
             chosen = self.random.sample(control.options, self.random.choice((0, 1, 1, 2, 2, 3)))
             return Step("set", name, tuple(chosen))
         if name == "corpus" and self.random.random() < 0.8:  # the others may not be on this machine
@@ -195,8 +195,8 @@ class Driver:
             self.explorer.close()
 
     def check_work(self) -> None:
-        """What Run draws now is what it draws in a new explorer."""
-        if not isinstance(self.explorer, LongRunningExplorer):
+        """What Run draws now is what it draws in a new explorer, where a second of work can be asked for."""
+        if not self.moves.works:
             return
         self.halt()
         twin = type(self.explorer)(**TINY[type(self.explorer).__name__], placements=["post"])

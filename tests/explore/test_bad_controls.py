@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from lntutor import explore
 from lntutor.explore import base
-from lntutor.page.kit.panel import Chips, OneChip, Segments, Slider, Switch, TextField
-from tests.explore.explorers import NAMES, all_values
+from lntutor.page.kit.panel import Chips, Layers, OneChip, Segments, Slider, Switch, TextField
+from tests.explore.explorers import NAMES, all_values, has_several
 from tests.repository.test_fuzz import JUNK, refused
 
 NOT_OFFERED = (None, [], {}, math.nan, math.inf, -1, 10**12, 10**400, "nonsense", "<b>", b"x", 1j, object(), np.ones(2))
@@ -18,6 +18,7 @@ WRONG = {  # kind of control → values that it must refuse, beside those that n
     Slider: ("3", True, 10**9),
     Segments: (["post"], (), True, "Post-LN"),
     Chips: ("post", ["prr"], ["post", 3], 3),
+    Layers: ("decoder.1", ["decoder.7"], ["decoder.1", 3], 3),
     OneChip: ("prr", ["post"], (), 3),
     Switch: ("yes", 1, 0.0),
     TextField: (3, ["a"]),
@@ -25,6 +26,8 @@ WRONG = {  # kind of control → values that it must refuse, beside those that n
 FRACTION = {"depth": (2.5,), "seeds": (1.5,)}  # of whole numbers
 EXPLORERS = {  # explorer → its controls, as the reader names them
     "AdamExplorer": "mean noise scale beta1 beta2 warmup uncorrected steps runs lecture",
+    "AssumptionExplorer": "view softmax heads w_o ffn init norm causal cross words loss depth width tokens seeds "
+    "lecture",
     "AttentionExplorer": "sentence width scaled causal view heads head keys seed lecture",
     "BoundednessExplorer": "epsilon width depth seeds lecture",
     "CurvatureExplorer": "placements depth width pairs bandwidth products probes seeds kind corpus lr lecture stored",
@@ -32,9 +35,11 @@ EXPLORERS = {  # explorer → its controls, as the reader names them
     "PlacementExplorer": "placement place layer depth lecture",
     "RatesExplorer": "placement lr warmup value sentence lecture",
     "ScheduleExplorer": "warmup lr schedule steps read lecture",
+    "SeesawExplorer": "placements layer depth width tokens theory seeds lecture",
     "TheoremExplorer": "depth width tokens along bound closed seeds lecture",
     "TrainingExplorer": "preset placements warmup optimizer lr depth width steps seeds task corpus schedule "
     "label_smoothing lecture",
+    "TransplantExplorer": "network warmed seeds everything lecture",
 }
 SENTENCES = ("", "   ", "a " * 25, "x" * 10**6)  # text that is no sentence: said under the plot, which stays
 
@@ -52,7 +57,7 @@ def offers(control, value) -> bool:
     """Whether a control takes this value after all: its list has it, or its range."""
     if isinstance(control, TextField):
         return isinstance(value, str)
-    if isinstance(control, Chips) and control.several:
+    if has_several(control):
         return isinstance(value, list | tuple | dict) and not value  # none chosen: said under the plot
     return type(value) in (str, int, float) and value in all_values(control)
 

@@ -261,7 +261,7 @@ def test_buttons_reset_copy_show_and_save(explorer, monkeypatch):
     sent = []
     monkeypatch.setattr(e.plot, "send", lambda content, buffers=None: sent.append((content, buffers)))
     start = e.figure.to_json()
-    for name in ("depth", "width", "dimension", "lr", "beta1"):
+    for name in ("depth", "width", "dimension", "lr", "beta1", "warmed"):
         if name in e.controls:
             e.controls[name].value = some_values(e.controls[name])[0]
     assert explorer.__name__ in WORKING or e.figure.to_json() != start

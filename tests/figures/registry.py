@@ -180,6 +180,26 @@ def ended(diverged=()):
     return pd.DataFrame(rows, columns=["case", "placement", "seed", "val_loss", "bleu"])
 
 
+def streams(placements=("post", "pre"), layers=6, seeds=3):
+    """q grows as 1 + l for each but the first placement and g falls as much; a factor per seed."""
+    rows = [
+        (key, layer, kind, seed, (1 + i * layer) ** power * (1 + 0.1 * seed))
+        for (i, key), layer, seed in product(enumerate(placements), range(layers + 1), range(seeds))
+        for kind, power in (("q", 1), ("g", -1), ("qg", 0))
+    ]
+    return pd.DataFrame(rows, columns=["placement", "layer", "kind", "seed", "value"])
+
+
+def transplants(diverged=()):
+    """Losses 4, 2.5 and 1 with nothing, one layer and everything warmed up, two seeds, and a run of the reader's."""
+    rows = [
+        (case, "post", seed, np.inf if (case, seed) in diverged else loss + 0.1 * seed, False)
+        for (case, loss), seed in product((("nothing", 4.0), ("decoder.2 alone", 2.5), ("everything", 1.0)), (0, 1))
+    ]
+    rows.append(("encoder.1", "post", 0, 3.0, True))
+    return pd.DataFrame(rows, columns=["case", "placement", "seed", "val_loss", "here"])
+
+
 def rates():
     """Two schedules over ten steps: constant, and a straight line."""
     rows = [(run, t, 0.5 if run == "constant" else t / 10) for run in ("constant", "line") for t in range(1, 11)]
@@ -253,6 +273,9 @@ TABLES = {  # figures of one table → that table
     figures.spectrum: spectra,
     figures.theorem: power_laws,
     figures.bounded: vector_norms,
+    figures.assumptions: power_laws,
+    figures.seesaw: streams,
+    figures.transplant: transplants,
     figures.side_by_side: lambda: power_laws().rename(columns={"depth": "layer"}),
     figures.descent: paths,
     figures.ritz_values: ritz,
@@ -326,6 +349,15 @@ FIGURES |= {
     "one run's curvature": lambda **more: figures.curvature_over_training(curvatures(("one",)), threshold=38, **more),
     "bound and closed form": lambda **more: figures.theorem(*[power_laws()] * 4, chosen=8, **more),
     "theorem by width": lambda **more: figures.theorem(power_laws("width"), along="width", **more),
+    "assumptions by layer": lambda **more: figures.assumptions(
+        *[power_laws().rename(columns={"depth": "layer"})] * 3, along="layer", **more
+    ),
+    "assumptions and the model": lambda **more: figures.assumptions(power_laws(), power_laws(seeds=1), **more),
+    "seesaw with theory": lambda **more: figures.seesaw(streams(), streams(seeds=1), layer=2, **more),
+    "seesaw of four": lambda **more: figures.seesaw(streams(("post", "pre", "peri", "none")), **more),
+    "transplant of a layer": lambda **more: figures.transplant(
+        transplants((("nothing", 1),)), chosen="decoder.2 alone", **more
+    ),
     "ring in both columns": lambda **more: of_table(
         figures.side_by_side, left_theory=TABLES[figures.side_by_side](), chosen=8, **more
     ),

@@ -66,3 +66,22 @@ def test_the_promise_is_theorem_1s():
 def test_many_positions_cost_the_union_bound():
     """Oracle: 1 − n(1 − p), never below 0."""
     assert [round(paper.at_every_position(0.765, n), 3) for n in (1, 2, 4, 5)] == [0.765, 0.53, 0.06, 0.0]
+
+
+def test_without_all_assumptions_none_of_the_models_is_left():
+    """Oracle: what `broken_assumptions` finds, one more with each; a mask is part of a decoder on an encoder."""
+    cfg, of_model = ln.ModelConfig.theorem("post", 2, 32), [n for n in paper.ASSUMPTIONS if n not in ("words", "loss")]
+    for name in of_model:
+        dropped = ("softmax", name) if name == "heads" else (name,)
+        assert len(ln.broken_assumptions(paper.without(cfg, dropped))) == len(set(dropped)), name
+    both = paper.without(cfg, ("cross", "causal"))
+    assert both == paper.without(cfg, ("cross",))
+    assert both.stack == "encoder-decoder"
+    with pytest.raises(ValueError, match="assumption must be one of"):
+        paper.without(cfg, ("nonsense",))
+
+
+def test_appendix_f_claims_a_fall_for_post_ln_alone():
+    """Oracle: (2/3)^((L−l)/2) at three layers."""
+    assert list(paper.appendix_f("post", 3).values()) == pytest.approx([2 / 3, sqrt(2 / 3), 1])
+    assert list(paper.appendix_f("pre", 3).values()) == [1, 1, 1]

@@ -16,6 +16,7 @@ const makers = {
   switch: ({ description }, send) => switchControl({ label: description, onChange: send }),
   text: ({ description }, send) => textControl({ label: description, onChange: send }),
   chips: ({ description, chips, several }, send) => chipsControl({ label: description, chips, several, onChange: send }),
+  layers: ({ description, ...network }, send) => layersControl({ label: description, ...network, onChange: send }),
   button: ({ description, primary }, send) => {
     const element = buttonNode(description, () => send(null), { class: primary ? "lnk-primary" : null })
     return { element, show: () => {} }
@@ -39,7 +40,7 @@ const makers = {
     return { element, show: (value) => (element.value = value) }
   },
 }
-const WITH_VALUE = new Set(["slider", "segments", "switch", "text", "chips", "options", "hands", "guess", "curve"])
+const WITH_VALUE = new Set(["slider", "segments", "switch", "text", "chips", "options", "hands", "guess", "curve", "layers"])
 const equal = (a, b) => JSON.stringify(a) === JSON.stringify(b)
 
 function render({ model, el, signal }) {

@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 from anywidget import AnyWidget
 from traitlets import Any as Anything
-from traitlets import Bool, Dict, HasTraits, List, TraitError, Tuple, Unicode, validate
+from traitlets import Bool, Dict, HasTraits, Int, List, TraitError, Tuple, Unicode, validate
 
 from lntutor.figures.style import STYLES, placement_style
 from lntutor.model.checks import short_repr
@@ -234,6 +234,46 @@ def _chip(key: str) -> dict[str, Any]:
     return {"label": one.label, "title": title, "usual": key in USUAL or key not in STYLES, **look}
 
 
+class Layers(Control):
+    """Layers of a drawn network, some of them chosen: by a click, a stroke over several, Shift, or keys.
+
+    The value is a tuple of names such as "encoder.1", from the input up. `below` names what stands under all columns.
+    A network of `depth` layers is drawn; names up to `most` are taken, so that a deeper one can be asked for at once.
+    """
+
+    kind = "layers"
+    depth = Int(1)
+
+    def __init__(self, value: Any, sides: Sequence[str], depth: int, most: int, below: str = "", **look: Any):
+        self.sides, self.below = list(sides), below
+        self.options = [below] * bool(below) + [f"{side}.{i}" for side in sides for i in range(1, most + 1)]
+        super().__init__(value=value, depth=depth, **look)
+
+    def allowed(self) -> str:
+        first, last = (f"{side}.{i}" for side, i in ((self.sides[0], 1), (self.sides[-1], self.depth)))
+        return f"a list of names such as {first!r} and {last!r}" + (f", or {self.below!r}" if self.below else "")
+
+    def taken(self, value: Any) -> tuple[str, ...]:
+        names = tuple(value) if isinstance(value, (list, tuple, dict)) else (None,)
+        if any(not isinstance(name, str) or name not in self.options for name in names):
+            raise ValueError
+        return tuple(name for name in self.options if name in names)
+
+    @property
+    def drawn(self) -> tuple[str, ...]:
+        """All names of the network that is drawn."""
+        return tuple(name for name in self.options if name == self.below or int(name.partition(".")[2]) <= self.depth)
+
+    def page_look(self) -> dict[str, Any]:
+        return super().page_look() | {"sides": self.sides, "depth": self.depth, "below": self.below}
+
+    def page_value(self) -> list[str]:
+        return list(self.value)
+
+    def of_page(self, value: Any) -> Any:
+        return self.taken(value)
+
+
 class Button(Part):
     """A button, and what it does."""
 
@@ -284,8 +324,8 @@ def _read(name: str) -> str:
 class Panel(AnyWidget):
     """Parts by name, in order; those named in `folded` stand behind "More settings"."""
 
-    _esm = "\n".join((PATIENCE, kit.SCRIPT, _read("answers.js"), _read("handles.js"), _read("panel.js")))
-    _css = kit.STYLE + _read("explorer.css") + _read("answers.css")
+    _esm = "\n".join((PATIENCE, kit.SCRIPT, *map(_read, ("answers.js", "handles.js", "layers.js", "panel.js"))))
+    _css = kit.STYLE + _read("explorer.css") + _read("answers.css") + _read("layers.css")
     looks: Any = Dict().tag(sync=True)  # name → what the page draws, in order
     values: Any = Dict().tag(sync=True)  # name → value, both ways
     folded: Any = Tuple().tag(sync=True)
