@@ -49,8 +49,8 @@ def test_an_address_of_another_machine_is_refused():
 
 
 def test_every_tile_opens_a_notebook_and_nothing_else_is_served(tmp_path):
-    """Oracle: the gallery's list; a picture per explorer, whose 60 KB each keep the start page near 1 MB. The playground
-    needs no notebook.
+    """Oracle: the gallery's list, of which the playground needs no notebook; a picture per explorer, whose 60 KB each
+    keep the start page near 1 MB.
     """
     folder = app.write_notebooks(tmp_path / "pages")
     assert 'href="/playground.html"' in app.start_page()
