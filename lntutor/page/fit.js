@@ -1,13 +1,53 @@
 // A figure that fits the page: the one place where text, panels and drawings are fitted to the width that the page has.
-// live.js and the pages of the site both begin with this file.
+// live.js and the pages of the site both begin with this file; the colours of the dark theme are theme.js's.
 
 // The picture at so many pixels across, `more` pixels higher than it asks for: data and layout for Plotly.react.
-function fitted(picture, width, more = 0) {
+function fitted(picture, width, more = 0, theme = themeOf()) {
   const { data, layout, height: asked } = JSON.parse(picture)
+  if (theme === "dark") darken(data, layout)
   identify(data)
   const given = shrink(data, layout, asked, width) + more
   const height = given + fit(data, layout, given, width)
-  return { data, layout: { ...layout, width, height, autosize: false } }
+  const modebar = { orientation: "v", ...layout.modebar }
+  return { data, layout: { ...layout, modebar, width, height, autosize: false } }
+}
+
+// plotly's buttons stand below the title, which they would cover, and out of the way of the Tab key.
+function placeButtons(plot) {
+  const { _size: size, height } = plot._fullLayout
+  const box = plot.querySelector(".modebar-container")
+  if (box) Object.assign(box.style, { top: `${size.t}px`, height: `${height - size.t}px`, pointerEvents: "none" })
+  for (const bar of plot.querySelectorAll(".modebar")) bar.style.pointerEvents = "auto"
+  for (const button of plot.querySelectorAll(".modebar-btn")) button.tabIndex = -1
+}
+
+// The picture in light colours, as it is saved: with the zoom and the hidden traces of what is drawn.
+function printable(plot, picture) {
+  const { width, height } = plot.layout
+  const { data, layout } = fitted(picture, width, height - fitted(picture, width).layout.height, "light")
+  data.forEach((trace, i) => (trace.visible = plot.data[i].visible))
+  for (const [name, { range, autorange }] of Object.entries(plot.layout)) {
+    if (/^[xy]axis\d*$/.test(name)) layout[name] = { ...layout[name], range, autorange }
+  }
+  return { data, layout }
+}
+
+// Plotly's settings for every plot; `save` is what its button with the camera does.
+const settings = (Plotly, save) => ({
+  responsive: false, // the size follows the cell
+  displaylogo: false,
+  displayModeBar: "hover",
+  showTips: false, // they would cover the toolbar of the page
+  showLink: false,
+  showSendToCloud: false,
+  plotlyServerURL: "",
+  modeBarButtonsToRemove: ["toImage", "lasso2d", "select2d", "autoScale2d", "sendDataToCloud"],
+  modeBarButtonsToAdd: [{ name: "png", title: "Save picture", icon: Plotly.Icons.camera, click: () => save("figure.png") }],
+})
+
+async function savePng(Plotly, plot, picture, name) {
+  const url = await Plotly.toImage(printable(plot, picture), { format: "png", scale: 2 })
+  Object.assign(document.createElement("a"), { href: url, download: name }).click()
 }
 
 // Names, not positions, say which trace is which, so that a hidden one stays hidden when another comes before it.

@@ -1,17 +1,6 @@
 // The view of lntutor.page.live.LivePlot: draws `picture` (JSON: data, layout, alt, height) with Plotly.react.
 
 const PATIENCE = 8000 // ms after which a view that still has no plotly.js asks for it, whoever asked before
-const CONFIG = {
-  responsive: false, // the size follows the cell, below
-  displaylogo: false,
-  displayModeBar: "hover",
-  showTips: false, // they would cover the toolbar of the page
-  showLink: false,
-  showSendToCloud: false,
-  plotlyServerURL: "",
-  modeBarButtonsToRemove: ["lasso2d", "select2d", "sendDataToCloud"],
-  toImageButtonOptions: { format: "png", scale: 2, filename: "figure" },
-}
 
 // One shelf a page, shared by every plot of every kernel: version → plotly.js, there or on its way.
 const shelf = (globalThis[Symbol.for("lntutor.plotly")] ??= new Map())
@@ -69,11 +58,6 @@ function library(model, signal) {
   return entry.ready
 }
 
-// What a screen reader does not meet should not take the focus.
-function hideButtons(plot) {
-  for (const button of plot.querySelectorAll(".modebar-btn")) button.tabIndex = -1
-}
-
 function save(address, name) {
   const link = document.createElement("a")
   link.href = address
@@ -93,8 +77,9 @@ function render({ model, el, signal }) {
   el.append(frame)
 
   let Plotly = null
+  let config = null
   let picture = null
-  let drawn = { picture: null, width: 0 }
+  let drawn = { picture: null, width: 0, theme: "" }
   let busy = false
 
   const read = () => {
@@ -112,7 +97,8 @@ function render({ model, el, signal }) {
     frame.style.height = `${layout.height}px`
     layout.uirevision ??= "lntutor"
     if (plot.parentNode !== frame) frame.replaceChildren(image, plot)
-    await Plotly.react(plot, data, layout, CONFIG)
+    await Plotly.react(plot, data, layout, config)
+    placeButtons(plot)
   }
 
   // Draws what is on the model at the width of the cell; a change that comes meanwhile is drawn next, only the last.
@@ -121,13 +107,12 @@ function render({ model, el, signal }) {
     busy = true
     try {
       for (;;) {
-        const width = frame.clientWidth
-        if (!width || signal.aborted || (drawn.picture === picture && drawn.width === width)) break
-        drawn = { picture, width }
+        const now = { picture, width: frame.clientWidth, theme: themeOf() }
+        if (!now.width || signal.aborted || Object.keys(now).every((name) => now[name] === drawn[name])) break
+        const { width } = (drawn = now)
         await paint(width, 0)
         const more = lacking(plot)
         if (more) await paint(width, more)
-        hideButtons(plot)
       }
     } finally {
       busy = false
@@ -142,7 +127,7 @@ function render({ model, el, signal }) {
     if (content.type === "copy") {
       await navigator.clipboard?.writeText(content.text).catch(() => {}) // the text stands in the page as well
     } else if (content.type === "png") {
-      save(await Plotly.toImage(plot, { format: "png", scale: 2 }), content.name)
+      await savePng(Plotly, plot, drawn.picture, content.name)
     } else {
       const url = URL.createObjectURL(new Blob([buffers[0]], { type: content.mime }))
       save(url, content.name)
@@ -150,6 +135,7 @@ function render({ model, el, signal }) {
     }
   }
 
+  const stopTheme = onTheme(draw)
   const observer = new ResizeObserver(draw)
   read()
   observer.observe(frame)
@@ -161,6 +147,7 @@ function render({ model, el, signal }) {
   library(model, signal).then(
     (loaded) => {
       Plotly = loaded
+      config = settings(Plotly, (name) => savePng(Plotly, plot, drawn.picture, name))
       draw()
     },
     (error) => {
@@ -168,6 +155,7 @@ function render({ model, el, signal }) {
     },
   )
   return () => {
+    stopTheme()
     observer.disconnect()
     Plotly?.purge(plot)
   }

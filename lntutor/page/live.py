@@ -23,11 +23,12 @@ from plotly.utils import PlotlyJSONEncoder
 from traitlets import Unicode
 
 from lntutor.figures.lecture_type import lecturing
-from lntutor.page import lecture_mode
+from lntutor.page import kit, lecture_mode
 
 HERE = Path(__file__).parent
 PATIENCE = (HERE / "patience.js").read_text("utf-8")  # comes first in the module of every widget
-FIT = (HERE / "fit.js").read_text("utf-8")  # breaks text and stacks panels, in live plots and on the site's pages
+# What fits a figure to its page, in live plots and on the site's pages: colours, line breaks, panels over one another.
+FIT = "\n".join((kit.COLOURS, *((HERE / name).read_text("utf-8") for name in ("theme.js", "fit.js"))))
 HEIGHT = 420  # pixels, where neither the caller nor the figure says
 KERNEL = uuid.uuid4().hex  # tells the kernels apart that one page talks to
 PAUSE = 5.0  # seconds in which a page is not sent the library twice, however often it asks
@@ -138,7 +139,7 @@ class LivePlot(AnyWidget):
         self.picture = self._encoded(figure, alt)
 
     def download_png(self, name: str = "figure.png") -> None:
-        """Have the page save what it shows, at twice the resolution of the screen."""
+        """Have the page save what it shows, in light colours, at twice the resolution of the screen."""
         self.send({"type": "png", "name": Path(name).with_suffix(".png").name})
 
     def download(self, name: str, mime: str, content: bytes) -> None:
