@@ -12,13 +12,30 @@ function fitted(picture, width, more = 0, theme = themeOf()) {
   return { data, layout: { ...layout, modebar, width, height, autosize: false } }
 }
 
-// plotly's buttons stand below the title, which they would cover, and out of the way of the Tab key.
-function placeButtons(plot) {
+// What plotly leaves to be done: its buttons stand below the title, which they would cover, and out of the way of the
+// Tab key.
+function finishPlot(plot) {
+  writeCells(plot)
   const { _size: size, height } = plot._fullLayout
   const box = plot.querySelector(".modebar-container")
   if (box) Object.assign(box.style, { top: `${size.t}px`, height: `${height - size.t}px`, pointerEvents: "none" })
   for (const bar of plot.querySelectorAll(".modebar")) bar.style.pointerEvents = "auto"
   for (const button of plot.querySelectorAll(".modebar-btn")) button.tabIndex = -1
+}
+
+// Numbers in cells are black or white, whichever stands out more: plotly has dark grey in place of black.
+function writeCells(plot) {
+  for (const label of plot.querySelectorAll(".heatmap-label")) {
+    const { trace } = label.closest(".hm").__data__[0]
+    const scale = plot._fullLayout[trace.coloraxis] ?? { colorscale: trace.colorscale, cmin: trace.zmin, cmax: trace.zmax }
+    if (trace.textfont.color !== "auto" || !Number.isFinite(label.__data__.z)) continue
+    const at = (label.__data__.z - scale.cmin) / (scale.cmax - scale.cmin || 1)
+    const above = Math.max(1, scale.colorscale.findIndex(([stop]) => stop >= Math.min(at, 1)))
+    const [[from, one], [to, other]] = scale.colorscale.slice(above - 1, above + 1)
+    const cell = mixed(hexed(one), hexed(other), Math.max(0, (at - from) / (to - from)))
+    const colour = ["#000000", "#ffffff"].sort((a, b) => contrast(b, cell) - contrast(a, cell))[0]
+    for (const text of label.querySelectorAll("text")) text.style.fill = colour
+  }
 }
 
 // The picture in light colours, as it is saved: with the zoom and the hidden traces of what is drawn.

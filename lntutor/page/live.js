@@ -98,7 +98,7 @@ function render({ model, el, signal }) {
     layout.uirevision ??= "lntutor"
     if (plot.parentNode !== frame) frame.replaceChildren(image, plot)
     await Plotly.react(plot, data, layout, config)
-    placeButtons(plot)
+    finishPlot(plot)
   }
 
   // Draws what is on the model at the width of the cell; a change that comes meanwhile is drawn next, only the last.

@@ -30,17 +30,20 @@ function recolour(part, key = "") {
   return part
 }
 
-// A colour in any of CSS's ways; what is none, such as the name of a colour scale, stays.
-function darkened(colour) {
-  const read = (before) => {
-    reader.fillStyle = before
-    reader.fillStyle = colour
-    return reader.fillStyle
-  }
+// A colour in any of CSS's ways as #rrggbb and opacity; what is none, such as the name of a colour scale, is null.
+function parsed(colour) {
+  const read = (before) => Object.assign(reader, { fillStyle: before }, { fillStyle: colour }).fillStyle
   const seen = read("#000000")
-  if (seen !== read("#ffffff")) return colour
-  if (seen.startsWith("#")) return inTheDark(seen)
+  if (seen !== read("#ffffff")) return null
+  if (seen.startsWith("#")) return [seen, 1]
   const [r, g, b, opacity] = seen.match(/[\d.]+/g).map(Number)
-  const [red, green, blue] = channels(inTheDark(hexOf([r, g, b])))
-  return `rgba(${red},${green},${blue},${opacity})`
+  return [hexOf([r, g, b]), opacity]
 }
+
+function darkened(colour) {
+  const [hex, opacity] = parsed(colour) ?? []
+  if (!hex) return colour
+  return opacity === 1 ? inTheDark(hex) : `rgba(${channels(inTheDark(hex))},${opacity})`
+}
+
+const hexed = (colour) => parsed(colour)?.[0] ?? "#767676"

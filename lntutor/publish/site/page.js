@@ -26,7 +26,7 @@ async function draw(figure) {
     const more = lacking(plot)
     if (more) await paint(more)
     for (const part of plot.querySelectorAll(".main-svg, .modebar-container")) part.setAttribute("aria-hidden", "true")
-    placeButtons(plot)
+    finishPlot(plot)
     if (figure.scrollWidth > figure.clientWidth) figure.tabIndex = 0 // on a narrow screen it scrolls
   }
   let width = figure.clientWidth
