@@ -104,13 +104,15 @@ class LivePlot(AnyWidget):
     _esm = PATIENCE + FIT + (HERE / "live.js").read_text("utf-8")  # as text: of a Path, anywidget lets no plot go
     _css = (
         """
-        .lntutor-live { width: 100%; flex-shrink: 0; }
+        .lntutor-live { width: 100%; flex-shrink: 0; color-scheme: light; }
+        body[data-jp-theme-light="false"] .lntutor-live { color-scheme: dark; }
+        @media (prefers-color-scheme: dark) { body:not([data-jp-theme-light]) .lntutor-live { color-scheme: dark; } }
         .widget-hbox > .lntutor-live { flex: 1 1 0px; min-width: min(160px, 100%); }
         .lntutor-live > div { position: relative; overflow: hidden; }
         .lntutor-live [role="img"] { position: absolute; inset: 0; pointer-events: none; }
-        .lntutor-live p { margin: 1em; opacity: 0.7; }
+        .lntutor-live p { margin: 1em; color: light-dark(#56616f, #a3aebd); }
         .lntutor-live .js-plotly-plot { position: absolute; left: 0; top: 0; }
-        .jupyter-widgets-disconnected > .lntutor-live::before { display: block; color: #a30000; content:
+        .jupyter-widgets-disconnected > .lntutor-live::before { display: block; color: light-dark(#a3260f, #ff9a85); content:
     """
         + f'"{GONE}" }}\n'
         + lecture_mode.CSS
