@@ -135,7 +135,10 @@ function render({ model, el, signal }) {
     }
   }
 
-  const stopTheme = onTheme(draw)
+  const stopTheme = onTheme(() => {
+    draw()
+    requestAnimationFrame(draw) // JupyterLab hides its page while it changes the theme
+  })
   const observer = new ResizeObserver(draw)
   read()
   observer.observe(frame)
