@@ -112,7 +112,8 @@ class LivePlot(AnyWidget):
         .lntutor-live [role="img"] { position: absolute; inset: 0; pointer-events: none; }
         .lntutor-live p { margin: 1em; color: light-dark(#56616f, #a3aebd); }
         .lntutor-live .js-plotly-plot { position: absolute; left: 0; top: 0; }
-        .jupyter-widgets-disconnected > .lntutor-live::before { display: block; color: light-dark(#a3260f, #ff9a85); content:
+        .jupyter-widgets-disconnected > .lntutor-live::before {
+            display: block; color: light-dark(#a3260f, #ff9a85); content:
     """
         + f'"{GONE}" }}\n'
         + lecture_mode.CSS

@@ -11,7 +11,7 @@ function darken(data, layout) {
   layout.template.layout = { ...UNSAID, ...layout.template.layout }
   layout.template.layout.font = { ...UNSAID.font, ...layout.template.layout.font }
   for (const axis of ["xaxis", "yaxis"]) {
-    layout.template.layout[axis] = { color: UNSAID.font.color, ...layout.template.layout[axis] }
+    layout.template.layout[axis] = { color: layout.template.layout.font.color, ...layout.template.layout[axis] }
   }
   recolour([data, layout])
 }

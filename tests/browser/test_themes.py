@@ -74,7 +74,8 @@ SEEN = """async () => {
             && (node.closest(".scatterlayer") || !one.closest(".scatterlayer")))
         return before.reduce((ground, one) => over(images.get(one)?.(x, y) ?? paint(one, "fill"), ground), paper)
     }
-    const there = (selector) => [...plot.querySelectorAll(selector)].filter((node) => box(node).width + box(node).height)
+    const seen = (node) => box(node).width || box(node).height
+    const there = (selector) => [...plot.querySelectorAll(selector)].filter(seen)
     const words = there("text").filter((node) => node.textContent.trim()).map((node) => {
         const ground = beneath(node)
         return [node.textContent, ratio(over(paint(node, "fill"), ground), ground)]
@@ -91,7 +92,7 @@ BARE = """() => {
     const meet = (a, b) => a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom
     const buttons = [...document.querySelectorAll("#plot .modebar-btn")].map(box)
     const inside = buttons.every((one) => one.right <= box(document.querySelector("#plot")).right + 1)
-    const words = [...document.querySelectorAll("#plot :is(.gtitle, .gtitle-subtitle, .annotation-text)")].map(box)
+    const words = [...document.querySelectorAll("#plot :is(.gtitle, .gtitle-subtitle)")].map(box)
     return [buttons.length, inside, words.length, words.filter((word) => buttons.some((one) => meet(one, word))).length]
 }"""
 
@@ -100,7 +101,7 @@ BARE = """() => {
 def page(browser: Browser) -> Iterator[Page]:
     """A page with plotly.js and what prepares figures for it; it must not complain."""
     complaints: list[str] = []
-    page = browser.new_page(viewport={"width": 1280, "height": 900})
+    page = browser.new_page(viewport={"width": 1400, "height": 900})
     page.on("pageerror", lambda error: complaints.append(str(error)))
     page.set_content('<!DOCTYPE html><html><body><div id="plot"></div></body></html>')
     page.add_script_tag(content=get_plotlyjs())
@@ -149,10 +150,9 @@ def test_two_colours_have_the_contrast_in_the_dark_that_they_have_on_paper(page:
 
 @pytest.mark.parametrize("width", [390, 1000, 1280])
 def test_buttons_of_a_plot_cover_no_title(page: Page, width: int):
-    """Oracle: the browser's boxes of the buttons, which stand there whether shown or not, and of words about the axes."""
-    some = pictures()
+    """Oracle: the browser's boxes of the buttons, there whether shown or not, and of titles."""
     for name in ("gradient_by_layer", "block_map", "overview with theory", "training_curves", "attention_map"):
-        page.evaluate(DRAW, [some[name], "light", width])
+        page.evaluate(DRAW, [pictures()[name], "light", width])
         buttons, inside, words, covered = page.evaluate(BARE)
         assert buttons >= 5
         assert inside
@@ -199,7 +199,7 @@ def wait_for_ground(page: Page, colour: str) -> None:
 
 
 def test_jupyterlabs_theme_reaches_plots_controls_questions_and_tables_at_once(in_lab):
-    """Oracle: the ground of the plot, axe-core's contrast; a picture that is saved in the dark is white in its corner."""
+    """Oracle: the ground of the plot, axe-core's contrast; a corner of the picture that is saved in the dark."""
     explorer = "from lntutor.explore import TheoremExplorer\n\nTheoremExplorer()"
     notebook = in_lab(explorer, LESSON, "lesson.readiness()", CHECK)
     page = notebook.page
@@ -216,7 +216,7 @@ def test_jupyterlabs_theme_reaches_plots_controls_questions_and_tables_at_once(i
         notebook.screenshot(f"theme_lab_{name.lower()}")
         if ground == DARK:
             with page.expect_download() as waiting:
-                notebook.choose("Save PNG")
+                notebook.choose("Save picture (PNG)")
             png = base64.b64encode(waiting.value.path().read_bytes()).decode()
             assert page.evaluate(CORNER, png) == [255, 255, 255, 255]
 
