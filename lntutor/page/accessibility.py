@@ -13,7 +13,9 @@ from lntutor.page.live import PATIENCE
 # ipywidgets takes the outline from some of its inputs, by rules that only an id outweighs.
 CSS = """
 :is(.lntutor-explorer, .lntutor-ask):not(#_) :focus-visible {
-  outline: 3px solid var(--accent) !important; outline-offset: 1px; }
+  outline: 3px solid #0072B2 !important; outline-offset: 1px; }
+:is(.lntutor-explorer, .lntutor-ask) .mod-primary:enabled { background: #005A8E; color: #fff; }
+.lntutor-explorer .lntutor-fold { border: 1px solid #767676; padding: 6px; box-sizing: border-box; }
 .lntutor-explorer :is(.widget-html, .widget-html-content) { min-width: 0; max-width: 100%; }
 .lntutor-reach { position: relative; height: 1px; margin: 0; overflow: hidden; }
 .lntutor-aloud { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); }

@@ -1,70 +1,13 @@
 // A figure that fits the page: the one place where text, panels and drawings are fitted to the width that the page has.
-// live.js and the pages of the site both begin with this file; the colours of the dark theme are theme.js's.
+// live.js and the pages of the site both begin with this file.
 
 // The picture at so many pixels across, `more` pixels higher than it asks for: data and layout for Plotly.react.
-function fitted(picture, width, more = 0, theme = themeOf()) {
+function fitted(picture, width, more = 0) {
   const { data, layout, height: asked } = JSON.parse(picture)
-  if (theme === "dark") darken(data, layout)
   identify(data)
   const given = shrink(data, layout, asked, width) + more
   const height = given + fit(data, layout, given, width)
-  const modebar = { orientation: "v", ...layout.modebar }
-  return { data, layout: { ...layout, modebar, width, height, autosize: false } }
-}
-
-// What plotly leaves to be done: its buttons stand below the title, which they would cover, and out of the way of the
-// Tab key.
-function finishPlot(plot) {
-  writeCells(plot)
-  const { _size: size, height } = plot._fullLayout
-  const box = plot.querySelector(".modebar-container")
-  if (box) Object.assign(box.style, { top: `${size.t}px`, height: `${height - size.t}px`, pointerEvents: "none" })
-  for (const bar of plot.querySelectorAll(".modebar")) bar.style.pointerEvents = "auto"
-  for (const button of plot.querySelectorAll(".modebar-btn")) button.tabIndex = -1
-}
-
-// Numbers in cells are black or white, whichever stands out more: plotly has dark grey in place of black.
-function writeCells(plot) {
-  for (const label of plot.querySelectorAll(".heatmap-label")) {
-    const { trace } = label.closest(".hm").__data__[0]
-    const scale = plot._fullLayout[trace.coloraxis] ?? { colorscale: trace.colorscale, cmin: trace.zmin, cmax: trace.zmax }
-    if (trace.textfont.color !== "auto" || !Number.isFinite(label.__data__.z)) continue
-    const at = (label.__data__.z - scale.cmin) / (scale.cmax - scale.cmin || 1)
-    const above = Math.max(1, scale.colorscale.findIndex(([stop]) => stop >= Math.min(at, 1)))
-    const [[from, one], [to, other]] = scale.colorscale.slice(above - 1, above + 1)
-    const cell = mixed(hexed(one), hexed(other), Math.max(0, (at - from) / (to - from)))
-    const colour = ["#000000", "#ffffff"].sort((a, b) => contrast(b, cell) - contrast(a, cell))[0]
-    for (const text of label.querySelectorAll("text")) text.style.fill = colour
-  }
-}
-
-// The picture in light colours, as it is saved: with the zoom and the hidden traces of what is drawn.
-function printable(plot, picture) {
-  const { width, height } = plot.layout
-  const { data, layout } = fitted(picture, width, height - fitted(picture, width).layout.height, "light")
-  data.forEach((trace, i) => (trace.visible = plot.data[i].visible))
-  for (const [name, { range, autorange }] of Object.entries(plot.layout)) {
-    if (/^[xy]axis\d*$/.test(name)) layout[name] = { ...layout[name], range, autorange }
-  }
-  return { data, layout }
-}
-
-// Plotly's settings for every plot; `save` is what its button with the camera does.
-const settings = (Plotly, save) => ({
-  responsive: false, // the size follows the cell
-  displaylogo: false,
-  displayModeBar: "hover",
-  showTips: false, // they would cover the toolbar of the page
-  showLink: false,
-  showSendToCloud: false,
-  plotlyServerURL: "",
-  modeBarButtonsToRemove: ["toImage", "lasso2d", "select2d", "autoScale2d", "sendDataToCloud"],
-  modeBarButtonsToAdd: [{ name: "png", title: "Save picture", icon: Plotly.Icons.camera, click: () => save("figure.png") }],
-})
-
-async function savePng(Plotly, plot, picture, name) {
-  const url = await Plotly.toImage(printable(plot, picture), { format: "png", scale: 2 })
-  Object.assign(document.createElement("a"), { href: url, download: name }).click()
+  return { data, layout: { ...layout, width, height, autosize: false } }
 }
 
 // Names, not positions, say which trace is which, so that a hidden one stays hidden when another comes before it.

@@ -77,9 +77,8 @@ function render({ model, el, signal }) {
   el.append(frame)
 
   let Plotly = null
-  let config = null
   let picture = null
-  let drawn = { picture: null, width: 0, theme: "" }
+  let drawn = { picture: null, width: 0 }
   let busy = false
 
   const read = () => {
@@ -93,12 +92,11 @@ function render({ model, el, signal }) {
 
   // The picture at this width, so many pixels higher than it asks for.
   const paint = async (width, more) => {
-    const { data, layout } = fitted(drawn.picture, width, more)
-    frame.style.height = `${layout.height}px`
-    layout.uirevision ??= "lntutor"
+    const figure = fitted(drawn.picture, width, more)
+    frame.style.height = `${figure.layout.height}px`
+    figure.layout.uirevision ??= "lntutor"
     if (plot.parentNode !== frame) frame.replaceChildren(image, plot)
-    await Plotly.react(plot, data, layout, config)
-    finishPlot(plot)
+    await drawThemed(Plotly, plot, figure)
   }
 
   // Draws what is on the model at the width of the cell; a change that comes meanwhile is drawn next, only the last.
@@ -107,9 +105,9 @@ function render({ model, el, signal }) {
     busy = true
     try {
       for (;;) {
-        const now = { picture, width: frame.clientWidth, theme: themeOf() }
-        if (!now.width || signal.aborted || Object.keys(now).every((name) => now[name] === drawn[name])) break
-        const { width } = (drawn = now)
+        const width = frame.clientWidth
+        if (!width || signal.aborted || (drawn.picture === picture && drawn.width === width)) break
+        drawn = { picture, width }
         await paint(width, 0)
         const more = lacking(plot)
         if (more) await paint(width, more)
@@ -122,12 +120,12 @@ function render({ model, el, signal }) {
   // What the kernel wants done in the page, once, also where the plot is shown twice.
   const obey = async (content, buffers) => {
     if (content.done || !["png", "download", "copy"].includes(content.type)) return
-    if (content.type === "png" && !(Plotly && drawn.width)) return
+    if (content.type === "png" && !plot.inLight) return
     content.done = true
     if (content.type === "copy") {
       await navigator.clipboard?.writeText(content.text).catch(() => {}) // the text stands in the page as well
     } else if (content.type === "png") {
-      await savePng(Plotly, plot, drawn.picture, content.name)
+      await savePng(Plotly, plot, content.name)
     } else {
       const url = URL.createObjectURL(new Blob([buffers[0]], { type: content.mime }))
       save(url, content.name)
@@ -135,10 +133,6 @@ function render({ model, el, signal }) {
     }
   }
 
-  const stopTheme = onTheme(() => {
-    draw()
-    requestAnimationFrame(draw) // JupyterLab hides its page while it changes the theme
-  })
   const observer = new ResizeObserver(draw)
   read()
   observer.observe(frame)
@@ -147,10 +141,15 @@ function render({ model, el, signal }) {
     draw()
   })
   model.on("msg:custom", obey)
+  const stopTheme = onTheme(() => {
+    drawn = {}
+    draw()
+    requestAnimationFrame(draw) // JupyterLab hides its page while it changes the theme
+  })
+  signal.addEventListener("abort", stopTheme)
   library(model, signal).then(
     (loaded) => {
       Plotly = loaded
-      config = settings(Plotly, (name) => savePng(Plotly, plot, drawn.picture, name))
       draw()
     },
     (error) => {
@@ -158,7 +157,6 @@ function render({ model, el, signal }) {
     },
   )
   return () => {
-    stopTheme()
     observer.disconnect()
     Plotly?.purge(plot)
   }

@@ -17,10 +17,7 @@ from lntutor.publish.site.pages import page as site_page
 from tests.figures.registry import EVERY, gradients, luminance
 
 DRAW = """async ([picture, theme, width]) => {
-    const { data, layout } = fitted(picture, width, 0, theme)
-    const plot = document.querySelector("#plot")
-    await Plotly.newPlot(plot, data, layout, settings(Plotly, () => {}))
-    finishPlot(plot)
+    await drawThemed(Plotly, document.querySelector("#plot"), fitted(picture, width), theme)
 }"""
 # What lies beneath is what the page paints earlier and is filled there, up to the paper; cells of a heat map are asked
 # for their pixels. WCAG's formula stands here once more. Faint by intent, and left out: pinned curves, seeds, bands.

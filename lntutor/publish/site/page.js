@@ -15,18 +15,16 @@ async function draw(figure) {
   figure.removeAttribute("role") // an image has no buttons in it; its name stays
   const least = JSON.parse(picture).layout.meta?.["drawn for"] ?? 0 // pixels across that the labels of a drawing need
   plot.style.minWidth = `${least}px`
-  const config = settings(Plotly, (name) => savePng(Plotly, plot, picture, name))
   const paint = (more) => {
-    const { data, layout } = fitted(picture, Math.max(figure.clientWidth || 700, least), more) // fit.js stands before this file
-    plot.style.height = `${layout.height}px`
-    return Plotly.react(plot, data, layout, config)
+    const made = fitted(picture, Math.max(figure.clientWidth || 700, least), more) // fit.js stands before this file
+    plot.style.height = `${made.layout.height}px`
+    return drawThemed(Plotly, plot, made)
   }
   const redraw = async () => {
     await paint(0)
     const more = lacking(plot)
     if (more) await paint(more)
     for (const part of plot.querySelectorAll(".main-svg, .modebar-container")) part.setAttribute("aria-hidden", "true")
-    finishPlot(plot)
     if (figure.scrollWidth > figure.clientWidth) figure.tabIndex = 0 // on a narrow screen it scrolls
   }
   let width = figure.clientWidth
