@@ -157,6 +157,24 @@ def test_buttons_of_a_plot_cover_no_title(page: Page, width: int):
         assert not covered, name
 
 
+def test_a_picture_that_is_saved_in_the_dark_is_light_and_has_the_zoom_and_the_hidden_traces(page: Page):
+    """Oracle: the figure that was given; the range and the trace that plotly.js was asked to show and to hide."""
+    page.evaluate(DRAW, [pictures()["gradient_by_layer"], "dark", 760])
+    visible, colour, ground, layout = page.evaluate("""async () => {
+        const plot = document.querySelector("#plot")
+        await Plotly.update(plot, { visible: "legendonly" }, { "xaxis.range": [0, 1] }, [0])
+        let given
+        await savePng({ toImage: async (figure) => ((given = figure), "data:,") }, plot, "figure.png")
+        const shown = given.data.map((trace) => trace.visible ?? true)
+        return [shown, given.data[0].marker.color, given.layout.template.layout.paper_bgcolor, given.layout]
+    }""")
+    light = EVERY["gradient_by_layer"](lecture=False)
+    assert visible == ["legendonly", *[True] * (len(light.data) - 1)]
+    assert (colour, ground) == (light.data[0].marker.color, "white")
+    assert layout["xaxis"]["range"] == [0, 1]
+    assert layout["width"] == 760
+
+
 def contrast(one: str, other: str) -> float:
     """WCAG's ratio."""
     low, high = sorted((luminance(one), luminance(other)))
