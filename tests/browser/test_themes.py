@@ -220,6 +220,9 @@ def test_jupyterlabs_theme_reaches_plots_controls_questions_and_tables_at_once(i
     page = notebook.page
     page.set_viewport_size({"width": 1280, "height": 2100})
     wait_for_ground(page, WHITE)
+    notebook.choose("Show or hide the table")
+    page.locator(".lntutor-explorer td").first.wait_for()
+    page.locator(".lnk-fold > summary").click()
     parts = (".lntutor-explorer", ".lntutor-ask", ".jp-RenderedHTML")
     for name, ground in (("Dark", DARK), ("Light", WHITE)):
         page.locator(".lm-MenuBar-item", has_text="Settings").first.click()
