@@ -142,7 +142,7 @@ function render({ model, el, signal }) {
   })
   model.on("msg:custom", obey)
   const stopTheme = onTheme(() => {
-    drawn = {}
+    drawn = { picture: drawn.picture }
     draw()
     requestAnimationFrame(draw) // JupyterLab hides its page while it changes the theme
   })
