@@ -42,8 +42,9 @@ function contrast(one, other) {
 
 // The colour itself, or darker, until it stands out from white; in the dark, what stands out as much there.
 function legible(colour, theme, least = 3) {
-  let now = /^#[0-9a-f]{6}$/i.test(colour) ? colour : "#767676"
-  for (let share = 0; contrast(now, GROUNDS.light) < least; share += 0.05) now = mixed(colour, "#000000", share)
+  const start = /^#[0-9a-f]{6}$/i.test(colour) ? colour : "#767676"
+  let now = start
+  for (let share = 0; contrast(now, GROUNDS.light) < least; share += 0.05) now = mixed(start, "#000000", share)
   return theme === "dark" ? inTheDark(now) : now
 }
 
