@@ -15,7 +15,7 @@ from lntutor.figures.tables import Table, has, over_seeds, sides_of, spread
 from lntutor.model.checks import as_numbers
 
 REACH = 1.6  # of a picture of a surface, in both directions
-FAINT = "#B8B8B8"  # lines that may be many
+FAINT = "#949494"  # lines that may be many
 HEAT = [[0, "#F7FBFF"], [0.35, "#C9DFF0"], [0.7, "#5A9BCB"], [1, "#08375F"]]
 MATRICES = ("W_Q", "W_K", "W_V", "W_O", "W_1", "W_2")
 

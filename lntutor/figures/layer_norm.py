@@ -87,7 +87,7 @@ def _reach_cells(reach: np.ndarray, rows: list[str], uid: str, text_size: int) -
     return heatmap(
         z=reach.astype(int).tolist(), x=list(range(1, reach.shape[1] + 1)), y=rows, zmin=0, zmax=1, xgap=2, ygap=2,
         text=[["●" if cell else "" for cell in row] for row in reach], texttemplate="%{text}", showscale=False, uid=uid,
-        textfont={"size": text_size, "color": INK}, colorscale=[[0, "#F1F1F1"], [1, SKY]],
+        textfont={"size": text_size, "color": BLACK}, colorscale=[[0, "#F1F1F1"], [1, SKY]],
         hovertemplate="%{y}, feature %{x}<extra></extra>",
     )  # fmt: skip
 

@@ -2,17 +2,6 @@
 
 const PATIENCE = 8000 // ms after which a view that still has no plotly.js asks for it, whoever asked before
 const STATUS = 26 // pixels of a line of status
-const CONFIG = {
-  responsive: false, // the size follows the cell, below
-  displaylogo: false,
-  displayModeBar: "hover",
-  showTips: false, // they would cover the toolbar of the page
-  showLink: false,
-  showSendToCloud: false,
-  plotlyServerURL: "",
-  modeBarButtonsToRemove: ["lasso2d", "select2d", "sendDataToCloud"],
-  toImageButtonOptions: { format: "png", scale: 2, filename: "figure" },
-}
 
 // One shelf a page, shared by every plot of every kernel: version → plotly.js, there or on its way.
 const shelf = (globalThis[Symbol.for("lntutor.plotly")] ??= new Map())
@@ -68,11 +57,6 @@ function library(model, signal) {
     entry.asked.delete(kernel) // the answer may be lost with this view
   })
   return entry.ready
-}
-
-// What a screen reader does not meet should not take the focus.
-function hideButtons(plot) {
-  for (const button of plot.querySelectorAll(".modebar-btn")) button.tabIndex = -1
 }
 
 const total = (numbers) => numbers.reduce((sum, one) => sum + one, 0)
@@ -137,15 +121,16 @@ function render({ model, el, signal }) {
 
   // The picture at this width, so many pixels higher than it asks for; names of upright axes have `upright` pixels.
   const paint = async ({ width, most }, more, upright) => {
-    const { data, layout } = fitted(drawn.picture, width, more, most + more, upright)
-    frame.style.height = `${layout.height}px`
-    layout.uirevision ??= "lntutor"
-    if ("held" in frame.dataset) keepAxes(layout, plot)
+    const figure = fitted(drawn.picture, width, more, most + more, upright)
+    frame.style.height = `${figure.layout.height}px`
+    figure.layout.uirevision ??= "lntutor"
+    if ("held" in frame.dataset) keepAxes(figure.layout, plot)
     const first = plot.parentNode !== frame
     if (first) frame.replaceChildren(image, plot)
-    await Plotly.react(plot, data, layout, CONFIG)
-    if (first) plot.on("plotly_afterplot", () => frame.dispatchEvent(new Event("lntutor-drawn", { bubbles: true })))
-    if (first) frame.dispatchEvent(new Event("lntutor-drawn", { bubbles: true }))
+    await drawThemed(Plotly, plot, figure)
+    const tell = () => frame.dispatchEvent(new Event("lntutor-drawn", { bubbles: true }))
+    if (first) plot.on("plotly_afterplot", tell)
+    if (first) tell()
   }
 
   // Draws what is on the model at the width of the cell; a change that comes meanwhile is drawn next, only the last.
@@ -166,7 +151,6 @@ function render({ model, el, signal }) {
         const still = lacking(plot).more
         if (still) await paint(drawn, still, upright)
       }
-      hideButtons(plot)
     } finally {
       busy = false
     }
@@ -175,12 +159,12 @@ function render({ model, el, signal }) {
   // What the kernel wants done in the page, once, also where the plot is shown twice.
   const obey = async (content, buffers) => {
     if (content.done || !["png", "download", "copy"].includes(content.type)) return
-    if (content.type === "png" && !(Plotly && drawn.width)) return
+    if (content.type === "png" && !plot.inLight) return
     content.done = true
     if (content.type === "copy") {
       await navigator.clipboard?.writeText(content.text).catch(() => {}) // the text stands in the page as well
     } else if (content.type === "png") {
-      save(await Plotly.toImage(plot, { format: "png", scale: 2 }), content.name)
+      await savePng(Plotly, plot, content.name)
     } else {
       const url = URL.createObjectURL(new Blob([buffers[0]], { type: content.mime }))
       save(url, content.name)
@@ -192,10 +176,6 @@ function render({ model, el, signal }) {
     for (const part of controlsAround(frame)) observer.observe(part)
     draw()
   })
-  frame.addEventListener("lntutor-released", () => {
-    drawn = { picture: null, width: 0 } // the axes, which a held handle kept, may move now
-    draw()
-  })
   read()
   observer.observe(frame)
   addEventListener("resize", draw, { signal })
@@ -204,6 +184,16 @@ function render({ model, el, signal }) {
     draw()
   })
   model.on("msg:custom", obey)
+  frame.addEventListener("lntutor-released", () => {
+    drawn = { picture: null, width: 0 } // the axes, which a held handle kept, may move now
+    draw()
+  })
+  const stopTheme = onTheme(() => {
+    drawn = { picture: drawn.picture }
+    draw()
+    requestAnimationFrame(draw) // JupyterLab hides its page while it changes the theme
+  })
+  signal.addEventListener("abort", stopTheme)
   library(model, signal).then(
     (loaded) => {
       Plotly = loaded

@@ -23,11 +23,12 @@ from plotly.utils import PlotlyJSONEncoder
 from traitlets import Unicode
 
 from lntutor.figures.lecture_type import lecturing
-from lntutor.page import lecture_mode
+from lntutor.page import kit, lecture_mode
 
 HERE = Path(__file__).parent
 PATIENCE = (HERE / "patience.js").read_text("utf-8")  # comes first in the module of every widget
-FIT = (HERE / "fit.js").read_text("utf-8")  # breaks text and stacks panels, in live plots and on the site's pages
+# What fits a figure to its page, in live plots and on the site's pages: colours, line breaks, panels over one another.
+FIT = "\n".join((kit.COLOURS, *((HERE / name).read_text("utf-8") for name in ("theme.js", "fit.js"))))
 HEIGHT = 420  # pixels, where neither the caller nor the figure says
 KERNEL = uuid.uuid4().hex  # tells the kernels apart that one page talks to
 PAUSE = 5.0  # seconds in which a page is not sent the library twice, however often it asks
@@ -103,14 +104,16 @@ class LivePlot(AnyWidget):
     _esm = PATIENCE + FIT + (HERE / "live.js").read_text("utf-8")  # as text: of a Path, anywidget lets no plot go
     _css = (
         """
-        .lntutor-live { width: 100%; flex-shrink: 0; }
+        .lntutor-live { width: 100%; flex-shrink: 0; color-scheme: light; }
+        body[data-jp-theme-light="false"] .lntutor-live { color-scheme: dark; }
+        @media (prefers-color-scheme: dark) { body:not([data-jp-theme-light]) .lntutor-live { color-scheme: dark; } }
         .widget-hbox > .lntutor-live { flex: 1 1 0px; min-width: min(160px, 100%); }
         .lntutor-live > div { position: relative; overflow: hidden; }
         .lntutor-live [role="img"] { position: absolute; inset: 0; pointer-events: none; }
-        .lntutor-live .modebar-container { top: auto !important; bottom: 30px; } /* above, it would cover the title */
-        .lntutor-live p { margin: 1em; opacity: 0.7; }
+        .lntutor-live p { margin: 1em; color: light-dark(#56616f, #a3aebd); }
         .lntutor-live .js-plotly-plot { position: absolute; left: 0; top: 0; }
-        .jupyter-widgets-disconnected > .lntutor-live::before { display: block; color: #a30000; content:
+        .jupyter-widgets-disconnected > .lntutor-live::before {
+            display: block; color: light-dark(#a3260f, #ff9a85); content:
     """
         + f'"{GONE}" }}\n'
         + lecture_mode.CSS
@@ -139,7 +142,7 @@ class LivePlot(AnyWidget):
         self.picture = self._encoded(figure, alt)
 
     def download_png(self, name: str = "figure.png") -> None:
-        """Have the page save what it shows, at twice the resolution of the screen."""
+        """Have the page save what it shows, in light colours, at twice the resolution of the screen."""
         self.send({"type": "png", "name": Path(name).with_suffix(".png").name})
 
     def download(self, name: str, mime: str, content: bytes) -> None:

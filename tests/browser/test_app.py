@@ -100,6 +100,23 @@ def handshake(url: str, **headers: str) -> int:
         return connection.getresponse().status
 
 
+def test_a_page_follows_the_systems_theme(server, notebook):
+    """Oracle: the grounds of page and plot and the colour of a heading, before and after the system's change."""
+    page = notebook.page
+    page.emulate_media(color_scheme="dark")
+    page.goto(f"{server.url}voila/render/PlacementExplorer.ipynb", timeout=60 * SECONDS)
+    wait_for_plot(notebook, "gd._fullLayout.paper_bgcolor === '#1b2028'")
+    ground = "getComputedStyle(document.querySelector('#rendered_cells')).backgroundColor"
+    assert page.evaluate(ground) == "rgb(19, 23, 29)"
+    ink = "getComputedStyle(document.querySelector('.jp-RenderedMarkdown h1')).color"
+    assert page.evaluate(ink) == "rgb(255, 255, 255)"
+    notebook.screenshot("app_dark")
+    page.emulate_media(color_scheme="light")
+    wait_for_plot(notebook, "gd._fullLayout.paper_bgcolor === 'white'")
+    assert page.evaluate(ground) == "rgb(255, 255, 255)"
+    assert page.evaluate(ink) == "rgba(0, 0, 0, 0.87)"
+
+
 def test_nothing_but_the_pages_can_be_read(server):
     """Oracle: files and folders that are there, in the project and in what is served."""
     refused = [

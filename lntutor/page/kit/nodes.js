@@ -1,6 +1,5 @@
-// Elements, colours that can be read on their ground, and the markers of placements.
+// Elements, and the markers of placements.
 
-const GROUNDS = { light: "#ffffff", dark: "#1b2028" }
 const UNNAMED = { color: "#7A5230", marker: "star", dash: "6px,6px" }
 const DASHES = {
   solid: "", dash: "8,5", dot: "2,3", dashdot: "8,3,2,3", longdash: "13,5", longdashdot: "13,4,2,4",
@@ -53,52 +52,6 @@ function writeMaths(node, text) {
   const letter = (part) =>
     part === "N" ? htmlNode("b", {}, part) : part.length === 1 ? htmlNode("i", {}, part) : part
   node.replaceChildren(...parts.map((part, i) => (i % 2 ? letter(part) : part)))
-}
-
-// The page's theme: JupyterLab's, elsewhere the system's.
-function themeOf() {
-  const jupyter = document.body.dataset.jpThemeLight
-  const dark = jupyter ? jupyter === "false" : matchMedia("(prefers-color-scheme: dark)").matches
-  return dark ? "dark" : "light"
-}
-
-// Calls back whenever the theme changes; returns what ends that.
-function onTheme(callback) {
-  const system = matchMedia("(prefers-color-scheme: dark)")
-  const observer = new MutationObserver(callback)
-  observer.observe(document.body, { attributes: true, attributeFilter: ["data-jp-theme-light"] })
-  system.addEventListener("change", callback)
-  return () => {
-    observer.disconnect()
-    system.removeEventListener("change", callback)
-  }
-}
-
-// Colours --------------------------------------------------------------------------------------------------------
-
-const channels = (colour) => [1, 3, 5].map((i) => parseInt(colour.slice(i, i + 2), 16))
-const hexOf = (rgb) => `#${rgb.map((v) => Math.round(v).toString(16).padStart(2, "0")).join("")}`
-const mixed = (colour, other, share) =>
-  hexOf(channels(colour).map((v, i) => v + (channels(other)[i] - v) * share))
-
-function luminance(colour) {
-  const [r, g, b] = channels(colour).map((v) => (v /= 255) <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4)
-  return 0.2126 * r + 0.7152 * g + 0.0722 * b
-}
-
-function contrast(one, other) {
-  const [low, high] = [luminance(one), luminance(other)].sort((a, b) => a - b)
-  return (high + 0.05) / (low + 0.05)
-}
-
-// The colour itself, or mixed with black or white until it stands out from the ground.
-function legible(colour, theme, least = 3) {
-  const start = /^#[0-9a-f]{6}$/i.test(colour) ? colour : "#767676"
-  for (let share = 0; share < 1; share += 0.05) {
-    const now = mixed(start, theme === "dark" ? "#ffffff" : "#000000", share)
-    if (contrast(now, GROUNDS[theme]) >= least) return now
-  }
-  return theme === "dark" ? "#ffffff" : "#000000"
 }
 
 // Markers and dashes ---------------------------------------------------------------------------------------------

@@ -12,8 +12,6 @@ function reachFormulas() {
 reachFormulas()
 for (const event of ["toggle", "resize"]) addEventListener(event, reachFormulas, true)
 
-const CONFIG = { displaylogo: false, showTips: false, modeBarButtonsToRemove: ["lasso2d", "select2d"] }
-
 const PAPER = 640 // pixels across that A4 and Letter have between their margins
 const root = document.documentElement
 let printing = false
@@ -28,9 +26,9 @@ function draw(figure) {
   const least = JSON.parse(picture).layout.meta?.["drawn for"] ?? 0 // pixels across that the labels of a drawing need
   plot.style.minWidth = `${least}px`
   const paint = (more) => {
-    const { data, layout } = fitted(picture, printing ? PAPER : Math.max(width, least), more) // fit.js stands before this file
-    plot.style.height = `${layout.height}px`
-    return Plotly.react(plot, data, layout, CONFIG)
+    const made = fitted(picture, printing ? PAPER : Math.max(width, least), more) // fit.js stands before this file
+    plot.style.height = `${made.layout.height}px`
+    return drawThemed(Plotly, plot, made)
   }
   const redraw = () => {
     width = figure.clientWidth
@@ -39,11 +37,10 @@ function draw(figure) {
     const { more } = lacking(plot)
     if (more) paint(more)
     for (const part of plot.querySelectorAll(".main-svg, .modebar-container")) part.setAttribute("aria-hidden", "true")
-    for (const button of plot.querySelectorAll(".modebar-btn")) button.tabIndex = -1
     if (figure.scrollWidth > figure.clientWidth) figure.tabIndex = 0 // on a narrow screen it scrolls
   }
   let width = 0
-  for (const event of ["beforeprint", "afterprint"]) addEventListener(event, redraw)
+  onTheme(redraw) // paper is light
   redraw()
   new ResizeObserver(() => figure.clientWidth === width || printing || redraw()).observe(figure)
 }
