@@ -298,9 +298,10 @@ class Explorer(w.VBox):
             self.error = error
             message = str(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
             self._show_status(f'<span class="wrong">{html.escape(message)} The last picture stays.</span>')
+            self._show_freshness(state, on_page, quick)
             if os.environ.get(STRICT) and not isinstance(error, ValueError):
                 raise
-        finally:
+        else:
             self._show_freshness(state, on_page, quick)
 
     def _show_freshness(self, state: dict[str, Any], on_page: dict[str, Any], quick: bool) -> None:

@@ -181,13 +181,25 @@ def test_all_seeds_asked_for_while_another_thread_draws_them_are_drawn(monkeypat
 
 
 def test_the_page_hears_of_which_values_the_picture_is():
-    """Oracle: the values that the page was sent, before, while and after a picture is made."""
+    """Oracle: the values that the page was sent, before, while and after a picture is made, or is given up."""
     e = norms()
     drawn, before, measure = [], e.panel.drawn, e.measure
     e.measure = lambda state, quick: drawn.append(dict(e.panel.drawn)) or measure(state, quick)
     e.controls["depth"].value = 3
     assert drawn == [before]
     assert e.panel.drawn == {**before, "depth": 3} == e.panel.page_values()
+    given_up = []
+    e.panel.observe(lambda change: given_up.append(change.new["depth"]), "drawn")
+
+    def gives_way(state, quick):
+        if state["depth"] == 5:
+            in_a_thread(lambda: e.set(depth=6))
+        e.stop_if_moved(quick)
+        return measure(state, quick)
+
+    e.measure = gives_way
+    e.controls["depth"].value = 5
+    assert given_up == [6]
     e.measure = lambda state, quick: {}["a mistake"]
     with pytest.raises(KeyError):
         e.controls["depth"].value = 4

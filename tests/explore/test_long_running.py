@@ -47,9 +47,12 @@ def test_moving_a_control_starts_nothing_and_loses_nothing(work, monkeypatch):
     e.buttons["reset"].click()
     assert e.figure.to_json() == before
     assert not e.buttons["run"].disabled
+    e.shown.value = "results"  # in the place of the picture, which comes back where there are none
+    assert [e.plot.layout.display, e.results.layout.display] == ["none", None]
     e.buttons["clear"].click()
     assert work.made(e) == {}
     assert e.results.value == ""
+    assert [e.plot.layout.display, e.results.layout.display, e.shown.hidden] == [None, "none", True]
     assert "Press Run: 2 " in figures.alt_text(e.figure)
 
 
