@@ -65,6 +65,11 @@ class ScheduleExplorer(Explorer):
         return f"{words}, {state['steps']} steps"
 
 
+def gradient_text(state: dict[str, Any]) -> str:
+    """The gradient of Adam's one weight as a formula."""
+    return f"g = {number(state['scale'])} × ({state['mean']:g} + {state['noise']:g} × noise)"
+
+
 class AdamExplorer(Explorer):
     """Adam's step of one weight whose gradient is a mean and noise, in many runs: large first, whatever its size."""
 
@@ -104,9 +109,8 @@ class AdamExplorer(Explorer):
         """The step and its spread; for pure noise, the spread in the long run."""
         limit = None if state["mean"] else spread_of_noise(state["beta1"])
         more = {name: state[name] for name in ("uncorrected", "runs", "lecture")}
-        return figures.adam_by_step(tables, limit=limit, **more)
+        return figures.adam_by_step(tables, limit=limit, note=gradient_text(state), **more)
 
     def label(self, state) -> str:
-        gradient = f"g = {number(state['scale'])} × ({state['mean']:g} + {state['noise']:g} × noise)"
         warm = f", warm-up {state['warmup']}" if state["warmup"] else ""
-        return f"one weight, {gradient}, β = ({state['beta1']:g}, {state['beta2']:g}), {state['runs']} runs{warm}"
+        return f"one weight, {gradient_text(state)}, β = ({state['beta1']:g}, {state['beta2']:g}), {state['runs']} runs{warm}"

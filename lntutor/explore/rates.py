@@ -51,8 +51,8 @@ class RatesExplorer(Explorer):
         runs = stored_table("warmup")
         ends = runs[runs["step"] == runs.groupby(["run", "seed"])["step"].transform("max")]
         return {
-            "map": ends.rename(columns={state["value"]: "value"}),
-            "validations": runs.rename(columns={"val_loss": "loss"}),
+            "map": ends.assign(value=ends[state["value"]]),
+            "validations": runs.assign(loss=runs["val_loss"]),
             "losses": stored_table("warmup_losses"),
             "translations": stored_table("warmup_translations"),
         }

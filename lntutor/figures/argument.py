@@ -118,7 +118,9 @@ def seesaw(
     expected, fig = drawable(theory, positive=True)[0], Canvas(lecture)
     drawn = {kind: curves_by_placement(rows[rows["kind"] == kind], "layer") for kind in (*PARTS, "qg")}
     for key, means in drawn["qg"]:
-        look = {"line": {**fig.dotted, "color": darker(placement_style(key)["color"])}, "mode": "lines"}
+        style = placement_style(key)
+        line = {"color": darker(style["color"]), "dash": style["dash"], "width": 2 * fig.size.line}
+        look = {"line": line, "mode": "lines", "opacity": 0.6}
         named = {"legendgroup": key, "uid": f"qg/{key}", "showlegend": False, "hovertemplate": _hover("q·g")}
         fig.add_scatter(x=means.mean.tolist(), y=means.at.tolist(), **look, **named)
     for kind, (_, hollow) in PARTS.items():
@@ -140,6 +142,7 @@ def seesaw(
     fig.update_yaxes(title="Layer", **_layers(rows))
     title, ends = _seesaw_finding(drawn)
     kind = f"Plot of the stream's size q, of its gradient g and of their product, layers upwards, {spread(rows)}"
+    kind += ", with theory" if len(expected) else ""
     return finish(fig, title, kind, ends, left.sentence(), note=note)
 
 
@@ -149,7 +152,7 @@ def _name_parts(fig: Canvas) -> None:
     for kind, (caption, hollow) in PARTS.items():
         mark = {"symbol": "circle-open" if hollow else "circle", "color": INK, "size": fig.size.marker}
         fig.add_scatter(**nothing, mode="markers", marker=mark, name=caption, uid=f"part/{kind}")
-    fig.add_scatter(**nothing, mode="lines", line=fig.dotted, name="q·g", uid="part/qg")
+    fig.add_scatter(**nothing, mode="lines", line={"color": INK, "width": 2 * fig.size.line}, name="q·g", uid="part/qg")
 
 
 def _hover(what: str) -> str:

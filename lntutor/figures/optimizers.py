@@ -55,7 +55,7 @@ def rate_by_step(
     title = f"Step {here}: rate {number(rate)}; {far}"
     late = f"; the warm-up of {warmup} steps does not end in this run" * bool(warmup > steps[-1])
     kind = f"Line plot of the learning rate against the step, with the area under it up to step {here}"
-    return finish(fig, title + late, kind, f"Warm-up: {warmup} steps", note=note, height=330)
+    return finish(fig, title + late, kind, f"Warm-up: {warmup} of {int(steps[-1])} steps", note=note, height=330)
 
 
 def round_above(value: float) -> float:

@@ -205,6 +205,7 @@ def test_the_page_hears_of_which_values_the_picture_is():
         e.controls["depth"].value = 4
     assert e.panel.failed
     assert e.panel.draft == "the last good picture"
+    e.close()  # or it would follow lecture mode, and fail, in another test
 
 
 @pytest.mark.notebook  # as long as one

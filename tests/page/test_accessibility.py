@@ -11,6 +11,7 @@ from lntutor.figures.style import INK
 from tests.explore.explorers import NAMES, WORKING, choose, small, some_values
 from tests.figures.registry import EVERY, luminance
 
+RING = 18  # pixels: so wide that it stands around a mark
 BROAD = 4  # pixels: so much wider than a thin line that nobody takes one for the other
 
 
@@ -35,10 +36,11 @@ def colour(trace: dict) -> str:
 
 
 def cues(trace: dict) -> tuple:
-    """All that tells a series from another in a grey print: dash, breadth, symbol, pattern, faintness."""
+    """All that tells a series from another in a grey print: dash, breadth, symbol, ring, pattern, faintness."""
     mode, line, marker = trace.get("mode", ""), trace.get("line", {}), trace.get("marker", {})
     dash = (line.get("dash", "solid"), line.get("width", 2) >= BROAD) if "lines" in mode else ()
-    symbol = marker.get("symbol", "circle") if "markers" in mode else ()
+    ring = isinstance(marker.get("size"), float | int) and marker["size"] >= RING
+    symbol = (marker.get("symbol", "circle"), ring) if "markers" in mode else ()
     pattern = marker.get("pattern", {}).get("shape") if trace["type"] == "bar" else ()
     return dash, symbol, pattern, trace.get("opacity", 1) == 1
 
@@ -107,8 +109,9 @@ def test_words_change_with_the_picture(kind):
 
 
 def drawn(explorer) -> list:
-    """Every number on screen."""
-    return [(t.uid, str(t.x), str(t.y), str(getattr(t, "z", ""))) for t in explorer.figure.data]
+    """Every number on screen, to four digits: more, nobody sees."""
+    parts = [(t.uid, t.x, t.y, getattr(t, "z", "")) for t in explorer.figure.data]
+    return [re.sub(r"\d+\.\d+(e-?\d+)?", lambda found: f"{float(found[0]):.4g}", str(part)) for part in parts]
 
 
 @pytest.mark.usefixtures("no_pause")
