@@ -113,4 +113,5 @@ class AdamExplorer(Explorer):
 
     def label(self, state) -> str:
         warm = f", warm-up {state['warmup']}" if state["warmup"] else ""
-        return f"one weight, {gradient_text(state)}, β = ({state['beta1']:g}, {state['beta2']:g}), {state['runs']} runs{warm}"
+        betas = f"β = ({state['beta1']:g}, {state['beta2']:g})"
+        return f"one weight, {gradient_text(state)}, {betas}, {state['runs']} runs{warm}"

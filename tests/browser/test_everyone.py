@@ -24,7 +24,6 @@ SMALL = {
     "TrainingExplorer": "depth=1, width=16, steps=2000",
     "CurvatureExplorer": "depth=1, width=16, pairs=1000, products=200",
 }
-IN_THE_PLAYGROUND = {"GradientExplorer", "SignalExplorer"}
 QUESTIONS = """\
 from IPython.display import display
 from lntutor import lesson
@@ -176,7 +175,7 @@ def wait_for_alt(page: Page, name: str, condition: str, *given: str) -> None:
 
 def test_more_opens_by_enter_and_by_space(page):
     """Oracle: the switch that stands in every fold is in sight; the folds stay open for the tests that follow."""
-    assert set(SMALL) == {tile.key for tile in gallery.EXPLORERS} - IN_THE_PLAYGROUND
+    assert set(SMALL) == {tile.key for tile in gallery.EXPLORERS}
     for key, name in zip(["Enter", "Space"] * 5, SMALL, strict=False):
         large = explorer(page, name).get_by_role("switch", name="Large type")
         assert not large.is_visible()

@@ -41,7 +41,7 @@ function openPage(root) {
   root.replaceChildren()
   const state = stateOf(location.hash, data.defaults)
   const link = (shown) => `${location.href.split("#")[0]}#${linkOf(shown, data.defaults)}`
-  const playground = mountPlayground(root, { data, state, onState: keep, theme: "auto", link })
+  const playground = mountPlayground(root, { data, state, onState: keep, link })
   addEventListener("hashchange", () => playground.set(stateOf(location.hash, data.defaults)))
   if (parent !== window) { // the page around this one gives it as much room as it needs
     const tell = () => parent.postMessage({ lntutor: document.body.offsetHeight }, "*")

@@ -7,8 +7,8 @@ const ONE_TOKEN = "The likeness of tokens needs two tokens or more: set Tokens t
 const HINT = "Drag a norm to another slot, click a slot, or move a slider: every layer answers."
 
 class PlaygroundView {
-  constructor(root, { data, state, onState, onTable, theme = "auto", link = null }) {
-    Object.assign(this, { data, onState, onTable, link, wantedTheme: theme })
+  constructor(root, { data, state, onState, onTable, link = null }) {
+    Object.assign(this, { data, onState, onTable, link })
     this.placements = new Placements(data.placements, data.slots)
     this.state = this.placements.next(data.defaults, { placement: data.defaults.placement })
     Object.assign(this, { preview: null, shown: null, settled: null, before: null, pins: [], layer: 1, several: false })
@@ -107,21 +107,12 @@ class PlaygroundView {
     const { signal } = this.ends
     keepKeys()
     const redraw = () => this.invalidate()
-    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw, { signal })
-    this.themes = new MutationObserver(redraw)
-    this.themes.observe(document.body, { attributes: true, attributeFilter: ["data-jp-theme-light"] })
+    this.stopTheme = onTheme(redraw)
     this.sizes = new ResizeObserver(redraw)
     this.sizes.observe(this.frame)
     this.frame.addEventListener("pointermove", (event) => this.point(event), { signal })
     this.frame.addEventListener("pointerdown", (event) => this.point(event, true), { signal })
     this.frame.addEventListener("pointerleave", () => this.point(null), { signal })
-  }
-
-  get theme() {
-    if (this.wantedTheme !== "auto") return this.wantedTheme
-    const jupyter = document.body.dataset.jpThemeLight
-    const dark = jupyter ? jupyter === "false" : matchMedia("(prefers-color-scheme: dark)").matches
-    return dark ? "dark" : "light"
   }
 
   // Changes -------------------------------------------------------------------------------------------------------
@@ -302,7 +293,8 @@ class PlaygroundView {
   draw() {
     cancelAnimationFrame(this.frameAsked)
     this.frameAsked = null
-    const { theme, wanted } = this
+    const theme = themeOf()
+    const { wanted } = this
     setAll(this.element, { "data-theme": theme, "data-lecture": this.state.lecture && "true" })
     this.chips.show(wanted, theme, this.placements.all, this.several)
     this.presets.element.firstChild.textContent = this.presetInForce ? `Preset: ${this.presetInForce}` : "Presets"
@@ -432,7 +424,7 @@ class PlaygroundView {
     const { company: { shown: beside } } = this
     beside.forEach((one, i) => add(`other${i}`, placementName(one.state, this.data.placements), () => this.leave(one)))
     this.pins.forEach((pin, i) => add(`other${beside.length + i}`, pinned(pin), () => this.unpin(pin)))
-    const text = JSON.stringify([items, this.theme])
+    const text = JSON.stringify([items, themeOf()])
     if (this.legend.text === text) return
     this.legend.text = text
     this.legend.replaceChildren(...items.map(([key, words, remove]) => this.legendItem(key, words, remove)))
@@ -441,7 +433,7 @@ class PlaygroundView {
   legendItem(key, words, remove) {
     const style = this.others[key.slice(5)]?.style ?? this.placements.styleOf(this.shown?.state ?? this.state)
     const sample = remove || key === "range" ? swatch(style) : htmlNode("i", { class: `lnp-key-${key}` })
-    if (remove) sample.style.setProperty("--chip", legible(style.color, this.theme))
+    if (remove) sample.style.setProperty("--chip", legible(style.color, themeOf()))
     const button = remove ? [buttonNode("×", remove, { "aria-label": `Remove ${words}` })] : []
     return htmlNode("span", { class: "lnp-item" }, sample, textNode(words), ...button)
   }
@@ -536,7 +528,7 @@ class PlaygroundView {
 
   async save(kind) {
     const look = getComputedStyle(this.element)
-    const colours = { card: GROUNDS[this.theme], ink: look.color }
+    const colours = { card: GROUNDS[themeOf()], ink: look.color }
     const drawing = this.state.slots === null ? this.diagram.querySelector("svg") : this.slots.element
     const picture = this.picture.hasAttribute("hidden") ? this.curves : this.picture
     const legend = [...this.legend.children].map((item) => item.innerText.replace("×", "").trim()).join(" · ")
@@ -560,7 +552,7 @@ class PlaygroundView {
 
   destroy() {
     this.ends.abort()
-    this.themes.disconnect()
+    this.stopTheme()
     this.sizes.disconnect()
     this.menu.destroy()
     this.presets.destroy()

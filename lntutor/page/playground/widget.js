@@ -52,7 +52,6 @@ function mountWidget(model, el) {
     state: model.get("value"),
     onState: (state) => sameState(state, model.get("value")) || tell("value", state),
     onTable: sendTable,
-    theme: "auto",
   })
   const follow = () => {
     const [known, value] = [data, model.get("value")] // of a new rule and a new state, the rule comes first
