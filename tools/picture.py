@@ -38,6 +38,7 @@ WIDTH = 960  # of a thumbnail; the gallery shows half of that
 WINDOW, SEEN = 1280, 800  # of the page that a thumbnail shows whole: type for the back row wants that much room
 QUALITY = 0.82
 RUNS = {"TrainingExplorer", "CurvatureExplorer"}  # empty until Run has been pressed
+STATES = {"TheoremExplorer": "along='width', depth=6", "LayerNormExplorer": "dimension=4"}  # that answer no question
 PLOT, PLAYGROUND = ".lntutor-live", "[data-lntutor=playground]"
 TO_WEBP = """async ([png, quality, width]) => {
     const bitmap = await createImageBitmap(await (await fetch(`data:image/png;base64,${png}`)).blob())
@@ -74,7 +75,9 @@ def take_others(browser: Browser, names: list[str]) -> None:
         scratch.mkdir()
         with voila(home, scratch, "--VoilaConfiguration.show_tracebacks=True") as server:
             for name in names:
-                write_notebook(scratch / f"{name}.ipynb", f"from lntutor.explore import {name}", f"{name}()")
+                write_notebook(
+                    scratch / f"{name}.ipynb", f"from lntutor.explore import {name}", f"{name}({STATES.get(name, '')})"
+                )
                 with opened(browser, server, name) as page:
                     save(PICTURES / f"{name}.webp", thumbnail(page, name))
 

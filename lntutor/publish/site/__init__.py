@@ -30,8 +30,8 @@ INTRO = """\
 <p>Put the layer norm elsewhere, and the gradient of every layer answers: <a href="playground.html">the playground</a>
 computes in this browser. All pages open from disk: no network, no Python. Figures respond to the mouse, predictions
 stay folded until you open them, and the code is behind every picture. A lesson prints as a handout without answers;
-its button <em>with answers</em> prints them too. <code>make lab</code> and <code>make app</code> have nine explorers
-more.</p>
+its button <em>with answers</em> prints them too. <code>make lab</code> and <code>make app</code> have live views of all
+the rest.</p>
 """
 
 
