@@ -244,6 +244,6 @@ def _printed(pieces: Iterable[Any]) -> Iterator[Any]:
     for text, group in groupby(pieces, lambda piece: isinstance(piece, str)):
         if text:
             lines = "\n".join(group)
-            yield f"<pre>{escape(lines)}</pre>"
+            yield f'<pre tabindex="0">{escape(lines)}</pre>'
         else:
             yield from group

@@ -157,4 +157,4 @@ def as_html(piece: Any) -> str:
     if isinstance(piece, str):
         return piece
     html = getattr(piece, "_repr_html_", None)
-    return html() if html else f"<pre>{escape(repr(piece))}</pre>"
+    return html() if html else f'<pre tabindex="0">{escape(repr(piece))}</pre>'

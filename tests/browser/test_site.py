@@ -262,7 +262,7 @@ TOLD = [
     "Look closer",
     "return 2 * x",
     "It was found",
-    "measured yet",
+    "large d pushes the softmax",
 ]
 WORKED = ["Not attempted", "Skip to the text", "without answers", "On this page", "import lntutor", "this is live"]
 # In the page: what stands on paper when the browser lays it out, how far it goes beyond the edge, the room to write.
@@ -347,7 +347,7 @@ def small_lesson() -> str:
                 code("Predict(…)", asked),
                 code("print(…)", text="0.5432 over all " + 30 * "and more "),
                 code("table", table),
-                code("GradientExplorer()", live.static_twin(figures.gradient_by_layer(GRADIENTS))),
+                code("TheoremExplorer()", live.static_twin(figures.gradient_by_layer(GRADIENTS))),
                 code("readiness()", quiz),
                 md("## Exercises\n\n### Exercise 1\n\nTwice as much."),
                 code(exercise, check("softmax_backward", ...)._repr_html_()),

@@ -215,7 +215,7 @@ def test_a_curve_is_drawn_over_the_guess():
     ("result", "content"),
     [
         (figure(), "What was covered"), ("<i>Some words</i>", "<i>Some words</i>"), (w.HTML("a widget"), "a widget"),
-        (pd.DataFrame({"value": [3.25]}), "3.25"), ({"a": 1}, "<pre>{&#x27;a&#x27;: 1}</pre>"), (None, "You guessed"),
+        (pd.DataFrame({"value": [3.25]}), "3.25"), ({"a": 1}, ">{&#x27;a&#x27;: 1}</pre>"), (None, "You guessed"),
         ((figure(), None), "What was covered"),
     ],
 )  # fmt: skip
@@ -253,7 +253,7 @@ def test_what_tells_the_answer_too_is_covered_with_it_and_shown_with_it():
     predict.control.value = "it stays"
     predict.store()
     for text in (visible_text(after), after.static()):
-        assert "<pre>Post-LN:\nto layer 12: &lt;0.05</pre>" in text
+        assert '<pre tabindex="0">Post-LN:\nto layer 12: &lt;0.05</pre>' in text
         assert "3.25" in text
         assert "What was covered" in text
         assert "shown after" not in text
