@@ -38,7 +38,12 @@ WIDTH = 960  # of a thumbnail; the gallery shows half of that
 WINDOW, SEEN = 1280, 800  # of the page that a thumbnail shows whole: type for the back row wants that much room
 QUALITY = 0.82
 RUNS = {"TrainingExplorer", "CurvatureExplorer"}  # empty until Run has been pressed
-STATES = {"TheoremExplorer": "along='width', depth=6", "LayerNormExplorer": "dimension=4"}  # that answer no question
+STATES = {  # that answer no question of a lesson
+    "TheoremExplorer": "along='width', depth=6",
+    "LayerNormExplorer": "dimension=4",
+    "TrainingExplorer": "placements=['pre']",
+    "CurvatureExplorer": "placements=['pre']",
+}
 PLOT, PLAYGROUND = ".lntutor-live", "[data-lntutor=playground]"
 TO_WEBP = """async ([png, quality, width]) => {
     const bitmap = await createImageBitmap(await (await fetch(`data:image/png;base64,${png}`)).blob())
