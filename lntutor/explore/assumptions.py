@@ -121,15 +121,15 @@ class AssumptionExplorer(Explorer):
     def label(self, state) -> str:
         """How far off the theorem is."""
         ends, sizes = off_by(self.tables["measured"], self.tables["model"], state["view"])
-        where = "from layer to layer" if state["view"] == "layer" else "of depth"
-        ways = f"{_listed(ends, _percent)} in what it says {where}"
+        where = "from layer to layer" if state["view"] == "layer" else "over depth"
+        ways = f"{_listed(ends, _percent)} {where}"
         above = {}
         for key, means in curves_by_placement(self.tables["measured"], state["view"]):
             own = ModelConfig.theorem(key, state["depth"], state["width"])
             above[key] = theorem_bound(own) / float(means.mean[-1])
         return (
-            f"Theorem 1's model is off by {ways}; the last layer's gradient is {_listed(sizes, times)} the model's. "
-            f"The theorem's bound is {_listed(above, times)} the gradient."
+            f"Theorem 1's model is off by {ways}, by {' and '.join(map(times, sizes.values()))} in size; "
+            f"its bound is {' and '.join(map(times, above.values()))} the gradient."
         )
 
 

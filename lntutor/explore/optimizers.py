@@ -87,7 +87,7 @@ class AdamExplorer(Explorer):
         return {
             "mean": c.float_slider("Mean", 0.0, 0.0, 2.0, 0.05, "The part of the gradient that is always the same"),
             "noise": c.float_slider("Noise", 1.0, 0.0, 2.0, 0.05, "Standard deviation of the gradient's noise"),
-            "scale": c.log_slider("Gradient times", 1.0, 1e-9, 1e3, "Mean and noise are multiplied by this"),
+            "scale": c.log_slider("Scale", 1.0, 1e-9, 1e3, "Mean and noise are multiplied by this"),
             "beta1": c.float_slider("β₁", 0.9, 0.0, 0.99, 0.01, "How much of the mean of gradients is kept each step"),
             "beta2": c.float_slider("β₂", 0.98, 0.0, 0.999, 0.001, "How much of the mean of squares is kept each step"),
             "warmup": c.count_slider("Warm-up T", 0, 1000, "Steps in which the learning rate grows to its peak"),

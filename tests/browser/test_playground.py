@@ -970,7 +970,9 @@ CUT = """() => {
 SIZES = [(390, 844), (640, 360), (1280, 720), (1920, 1080)]  # 640: 1280 at 200 %
 STATES = [{}, {"lecture": True}, {"placement": "b2t", "depth": 24},
           {"placement": "", "slots": "ABC", "parameter": "W_Q", "depth": 48},
-          {"placement": "pre", "view": "signal", "depth": 12}, {"view": "depth", "lecture": True}]  # fmt: skip
+          {"placement": "pre", "view": "signal", "depth": 12}, {"view": "depth", "lecture": True},
+          {"view": "width", "compare": ["pre", "peri", "none", "b2t", "residual"]},
+          {"view": "similarity", "stack": "encoder", "depth": 12, "compare": ["pre"], "lecture": True}]  # fmt: skip
 
 
 @pytest.mark.parametrize("size", SIZES, ids=lambda size: str(size[0]))

@@ -88,10 +88,10 @@ def test_the_sentence_says_how_far_off_the_theorem_is():
     percent = [f"{100 * (max(off[key], 1 / off[key]) - 1):.0f} %" for key in ("post", "pre")]
     size = means["measured"][4] / means["model"][4]
     text = status_text(e)
-    assert f"off by {percent[0]} (Post-LN) and {percent[1]} (Pre-LN) in what it says of depth" in text
-    assert f"the last layer's gradient is {size['post']:.1f}× (Post-LN) and {size['pre']:.1f}× (Pre-LN) the" in text
+    assert f"off by {percent[0]} (Post-LN) and {percent[1]} (Pre-LN) over depth" in text
+    assert f"over depth, by {size['post']:.1f}× and {size['pre']:.1f}× in size" in text
     bound = 32 * sqrt(40 / 3 * log(3200)) / means["measured"].loc["post", 4]
-    assert f"The theorem's bound is {float(f'{bound:.2g}'):.0f}× (Post-LN)" in text
+    assert f"its bound is {float(f'{bound:.2g}'):.0f}× and" in text
     assert f"Post-LN {change['measured']['post']:.2f}× (theorem 1.00×)" in e.figure.layout.title.text
 
 
