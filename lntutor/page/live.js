@@ -2,6 +2,7 @@
 
 const PATIENCE = 8000 // ms after which a view that still has no plotly.js asks for it, whoever asked before
 const STATUS = 26 // pixels of a line of status
+const MARGIN = 6 // pixels around it
 
 // One shelf a page, shared by every plot of every kernel: version → plotly.js, there or on its way.
 const shelf = (globalThis[Symbol.for("lntutor.plotly")] ??= new Map())
@@ -76,7 +77,8 @@ function roomFor(frame) {
     return isBeside(part) ? 0 : part.offsetHeight - total(passing.map((one) => one.offsetHeight))
   })
   const lines = view.closest(".lntutor-working") ? 2 : 1
-  return screen - lines * STATUS - total(heights)
+  const said = total([...view.querySelectorAll(".lntutor-status")].map((status) => status.offsetHeight))
+  return screen - Math.max(lines * STATUS, said + MARGIN) - total(heights)
 }
 
 // While a hand holds a handle of the kit on the plot, the axes stay.
