@@ -2,7 +2,7 @@
 
 Floor: an HTML label, which shows the time that keys, server and kernel need. Peer: plotly's FigureWidget with
 `batch_update`. Ours: a live plot of the same figure; the Playground, whose page computes, its depth going up and down
-from 1 in steps and in jumps; and the TheoremExplorer, which may not remember what it has shown before. All in one page,
+from 6 in steps and in jumps; and the TheoremExplorer, which may not remember what it has shown before. All in one page,
 in turns; the page's own clock runs from the key event to the changed text or curve. Second table: what a page with
 three plots receives (not with --short).
 Ratio: FigureWidget's median time over our live plot's.
@@ -80,7 +80,7 @@ widgets.VBox([slider("live", follow_live), plot])""",
     "playground": """\
 from lntutor.explore import Playground
 
-Playground(depth=1)""",
+Playground()""",
     "explorer": """\
 from lntutor.explore import TheoremExplorer, base
 
@@ -108,7 +108,6 @@ ROWS = {  # row → title, what takes the keys, up and down, its picture in the 
         PICTURE.format("explorer"), "",
     ),
 }  # fmt: skip
-MOST = {"jump": 8}  # keys in a row, until the slider's end
 CLOCK = """picture => {
     const content = () => {
         const parts = [...picture.querySelectorAll('.cartesianlayer, path.lnp-bar')]
@@ -136,12 +135,13 @@ THREE = {
 }
 
 
-def presses(page, name: str, key: str, count: int) -> list[float]:
+def presses(page, name: str, turn: int, count: int) -> list[float]:
     """Milliseconds from each key press to the changed picture; the first one warms up and is not counted."""
     page.locator(ROWS[name][1]).first.focus()
     page.evaluate(f"({CLOCK})({ROWS[name][3]})")
     for number in range(1, count + 2):
-        page.keyboard.press(key)
+        up_or_down = number + 1 if name == "jump" else turn
+        page.keyboard.press(ROWS[name][2][up_or_down % 2])
         page.wait_for_function(f"() => window.times.length === {number}", timeout=30_000)
         page.wait_for_timeout(150)  # work after the picture must not delay the next key
     return page.evaluate("window.times")[1:]
@@ -160,7 +160,7 @@ def latencies(server, browser, root: Path, rows: list[str], rounds: int, keys: i
         notebook.page.wait_for_timeout(3_000)  # the page settles
         for turn in range(rounds):
             for name in rows:
-                times[name] += presses(notebook.page, name, ROWS[name][2][turn % 2], min(keys, MOST.get(name, keys)))
+                times[name] += presses(notebook.page, name, turn, keys + (name == "jump"))
     return times
 
 
