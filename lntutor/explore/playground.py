@@ -133,7 +133,7 @@ class Playground(AnyWidget):
         """The playground in HTML for a page without a kernel: a sentence, and the link that a page beside it takes."""
         state = self.state()
         first = placement_label(state["placement"]) if state["placement"] else f"slots {state['slots']}"
-        name = " beside ".join([first, *map(placement_label, state["compare"])])
+        name = " beside ".join(filter(None, [first, ", ".join(map(placement_label, state["compare"]))]))
         return (
             f'<p class="lntutor-playground" data-link="{escape(page.link(state))}">The playground, which draws a '
             f"Transformer with a layer norm to move: {name}, {state['stack']}, depth {state['depth']}, width "

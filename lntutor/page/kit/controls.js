@@ -12,12 +12,10 @@ function sliderControl({ label, values, captions = null, onChange }) {
   const longest = Math.max(...values.map((value) => String(value).length))
   if (longest > 5) number.style.width = `${Math.min(longest, 8) + 1.5}ch`
   range.addEventListener("input", () => onChange(values[range.value]))
-  const take = () => number.value !== "" && onChange(Number(number.value))
-  number.addEventListener("change", take)
+  number.addEventListener("change", () => number.value !== "" && onChange(Number(number.value)))
   number.addEventListener("blur", () => (number.value = range.getAttribute("aria-valuetext")))
   number.addEventListener("keydown", (event) => {
     const step = { ArrowUp: 1, ArrowDown: -1 }[event.key]
-    if (event.key === "Enter" && !event.shiftKey) take() // in JupyterLab no change comes until the focus goes
     if (!step) return
     event.preventDefault()
     onChange(values[Math.min(most, Math.max(0, Number(range.value) + step))])

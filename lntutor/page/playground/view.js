@@ -183,17 +183,15 @@ class PlaygroundView {
     const text = this.textOf(state)
     const along = alongOf(state)
     const asked = JSON.stringify([text, along])
-    const same = asked === this.asked
     clearTimeout(this.waiting)
     this.waiting = setTimeout(() => this.dim("computing…"), PATIENCE_OF_EYE)
-    if (!same) this.askOne(state, text, along)
-    const beside = this.placements.beside(state).map((one) => this.member(one, along))
-    this.company.ask(beside)
+    if (asked !== this.asked) this.askOne(state, text, along, asked)
+    this.company.ask(this.placements.beside(state).map((one) => this.member(one, along)))
     this.fresh()
   }
 
-  askOne(state, text, along) {
-    this.asked = JSON.stringify([text, along])
+  askOne(state, text, along, asked) {
+    this.asked = asked
     const request = ++this.request
     const graph = this.placements.graphOf(state)
     if (!graph) return this.refuse(this.data.placements[state.placement].error)
@@ -542,7 +540,7 @@ class PlaygroundView {
   setPlacements(all) {
     const known = this.data.placements
     this.data = { ...this.data, placements: all }
-    const compare = this.state.compare.filter((key) => all[key])
+    const compare = this.state.compare.filter((key) => all[key]?.graph)
     this.placements = new Placements(all, this.data.slots)
     const { placement, slots } = this.state
     if (JSON.stringify(all[placement]?.graph) !== JSON.stringify(known[placement]?.graph)) this.edition++
